@@ -1,0 +1,243 @@
+"""What every batch provider is to the rest of the project: types, and one small interface.
+
+Translation between these types and a wire format is pure (`encode_request`, `decode_result`); the
+other methods make HTTP calls through `providers.http` and raise `providers.errors.ProviderError`.
+Nothing in this package knows Dagster or the database.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class FailureKind(StrEnum):
+    """Why something failed, which decides who may act next (design, promise 4)."""
+
+    TRANSPORT = "transport"
+    """The way to the provider failed (429, 5xx, time-out): wait, then ask again."""
+    MODEL = "model"
+    """The model failed this request: a new attempt, bounded and counted."""
+    DATABASE = "database"
+    """Our own storage failed: replay from the stored raw response, never inference."""
+    REJECTED = "rejected"
+    """The provider refuses the request as such: a design input, no retry."""
+    ACCOUNT = "account"
+    """No credit, a bad key: stop submitting, burn no attempt."""
+
+
+class AnswerOutcome(StrEnum):
+    """How one request of a batch ended, as the provider says."""
+
+    COMPLETED = "completed"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    BLOCKED = "blocked"
+    EMPTY = "empty"
+    ERRORED = "errored"
+    """The provider failed on this request; a new attempt may work."""
+    REJECTED = "rejected"
+    """The provider says that the request itself is invalid; the same one fails again."""
+    ACCOUNT = "account"
+    """No credit or no permission; the request as such is not at fault."""
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class JobPhase(StrEnum):
+    """A provider's many job states, as far as this project acts on them."""
+
+    PENDING = "pending"
+    """Accepted and not at an end. Unknown states count as pending, never as an end."""
+    ENDED = "ended"
+    """At an end with results to fetch, complete or partial."""
+    FAILED = "failed"
+    """At an end as a whole, without any result (validation, limits, an internal error)."""
+    EXPIRED = "expired"
+    """Ran out of time. Partial results may exist and are fetched."""
+    CANCELLED = "cancelled"
+    """Cancelled. Partial results may exist and are fetched."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the provider will not work on this job any more."""
+        return self is not JobPhase.PENDING
+
+
+@dataclass(frozen=True)
+class ProviderLimits:
+    """Declared limits of one provider: what one job may hold and how long results are kept."""
+
+    requests_per_job: int
+    bytes_per_job: int
+    result_retention_days: int | None
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One document's question, in no provider's words.
+
+    `custom_id` matches `^[A-Za-z0-9_-]{1,64}$` and is unique in its job. `json_schema` is strict:
+    every object closed, every property required. `parameters` are passed to the provider's request
+    body as they are (`temperature`, for example).
+    """
+
+    custom_id: str
+    model: str
+    instructions: str
+    document: str = field(repr=False)
+    schema_name: str
+    json_schema: Mapping[str, Any] = field(repr=False)
+    max_output_tokens: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """What a provider's answer to one HTTP call said of itself; safe to log."""
+
+    http_status: int
+    request_id: str | None
+
+
+@dataclass(frozen=True)
+class UploadReceipt:
+    """A payload that lies at the provider; no job exists by it yet."""
+
+    input_id: str
+    call: CallRecord
+
+
+@dataclass(frozen=True)
+class SubmissionReceipt:
+    """The provider's acceptance of a job."""
+
+    job_id: str
+    provider_state: str
+    call: CallRecord
+
+
+@dataclass(frozen=True)
+class FoundJob:
+    """A job at the provider that carries our job key."""
+
+    job_id: str
+    provider_state: str
+    created_at: datetime | None
+
+
+@dataclass(frozen=True)
+class RequestCounts:
+    """Counts as the provider gives them; they need not add up and are only shown."""
+
+    total: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+
+
+class ResultKind(StrEnum):
+    """Which of a job's result streams this is."""
+
+    OUTPUT = "output"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class ResultReference:
+    """Where one stream of results lies at the provider."""
+
+    kind: ResultKind
+    reference: str
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """One reading of a job. `error_code` and `error_message` are the provider's own words."""
+
+    job_id: str
+    phase: JobPhase
+    provider_state: str
+    counts: RequestCounts
+    results: tuple[ResultReference, ...]
+    call: CallRecord
+    error_code: str | None = None
+    error_message: str | None = field(default=None, repr=False)
+    ended_at: datetime | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class TokenUsage:
+    """Tokens of one request, `None` where the provider does not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class DecodedResult:
+    """One line of results, translated. `text` is the model's answer and never logged."""
+
+    custom_id: str
+    outcome: AnswerOutcome
+    text: str | None = field(repr=False)
+    http_status: int | None
+    request_id: str | None
+    model: str | None
+    usage: TokenUsage
+    error_code: str | None = None
+    error_message: str | None = field(default=None, repr=False)
+
+
+class UndecodableResult(ValueError):
+    """A result line that is not of the provider's form; it names no document by itself."""
+
+
+class BatchProvider(Protocol):
+    """The interface of a provider. One instance per provider and base URL; safe to share."""
+
+    @property
+    def name(self) -> str:
+        """The name that collections and the ledger use, such as `openai`."""
+
+    @property
+    def base_url(self) -> str:
+        """Where calls go, without credentials."""
+
+    @property
+    def limits(self) -> ProviderLimits:
+        """What one job may hold."""
+
+    def encode_request(self, request: ModelRequest) -> bytes:
+        """One line of the payload, without its newline. Pure and deterministic."""
+
+    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
+        """Bring a payload to the provider. No job exists by it, so it may be tried again."""
+
+    def submit(self, input_id: str, job_key: str) -> SubmissionReceipt:
+        """Create the job: exactly one HTTP request, never repeated.
+
+        Raises `OutcomeUnknown` whenever the provider may have accepted, and `CallRefused` only
+        where an answer proves that it did not.
+        """
+
+    def find(self, job_key: str, since: datetime) -> tuple[FoundJob, ...]:
+        """All jobs at the provider that carry `job_key`, created after `since` (less a margin).
+
+        An empty tuple is a complete, successful search; a search that failed raises.
+        """
+
+    def status(self, job_id: str) -> JobStatus:
+        """One reading of the job."""
+
+    def download(self, result: ResultReference) -> AbstractContextManager[Iterator[bytes]]:
+        """Stream one result file in chunks; a body that was cut short raises, never just ends."""
+
+    def decode_result(self, line: bytes) -> DecodedResult:
+        """Translate one result line. Pure. Raises `UndecodableResult`."""
+
+    def cancel(self, job_id: str) -> JobStatus:
+        """Ask the provider to stop the job; results that are paid for stay."""

@@ -1,0 +1,39 @@
+"""Errors of calls to a provider. Messages hold a status, a code and a request id, no bodies."""
+
+from extraction_pipeline.errors import ExtractionPipelineError
+from extraction_pipeline.providers.base import FailureKind
+
+
+class ProviderError(ExtractionPipelineError):
+    """A call failed. `kind` says who may act next, `retry_after` (seconds) when, if the provider
+    said so. `code` is the provider's own error code, never its message about a document."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: FailureKind,
+        remedy: str | None = None,
+        http_status: int | None = None,
+        code: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.kind = kind
+        self.http_status = http_status
+        self.code = code
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+
+class CallRefused(ProviderError):
+    """The provider answered that it did not do it (400, 401, 402, 403, 404, 409, 413, 429)."""
+
+
+class CallFailed(ProviderError):
+    """No usable answer to a call that is safe to repeat (time-out, dropped connection, 5xx)."""
+
+
+class OutcomeUnknown(ProviderError):
+    """A create call whose outcome is not known. The job may exist; only a search can tell."""
