@@ -1,0 +1,1 @@
+"""The ledger: tables, migrations, and the statements that move every state."""

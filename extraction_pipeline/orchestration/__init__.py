@@ -1,0 +1,1 @@
+"""Dagster: assets, jobs, sensors, schedules, checks, and the writing of their records."""

@@ -1,0 +1,1 @@
+"""Batch providers over plain HTTP: one interface (`base`), one module each, one HTTP client."""

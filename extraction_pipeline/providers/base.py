@@ -155,7 +155,12 @@ class ResultReference:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """One reading of a job. `error_code` and `error_message` are the provider's own words."""
+    """One reading of a job. `error_code` and `error_message` are the provider's own words.
+
+    `failure_kind` says what a `FAILED` job means: `TRANSPORT` for a limit on queued work (send it
+    again later, no attempt used up), `ACCOUNT`, `REJECTED` for a payload that fails again as it
+    is, and `MODEL` for everything else. `None` in every other phase.
+    """
 
     job_id: str
     phase: JobPhase
@@ -165,6 +170,7 @@ class JobStatus:
     call: CallRecord
     error_code: str | None = None
     error_message: str | None = field(default=None, repr=False)
+    failure_kind: FailureKind | None = None
     ended_at: datetime | None = None
     expires_at: datetime | None = None
 
@@ -220,8 +226,9 @@ class BatchProvider(Protocol):
     def submit(self, input_id: str, job_key: str) -> SubmissionReceipt:
         """Create the job: exactly one HTTP request, never repeated.
 
-        Raises `OutcomeUnknown` whenever the provider may have accepted, and `CallRefused` only
-        where an answer proves that it did not.
+        Raises `OutcomeUnknown` whenever the provider may have accepted, `CallRefused` only where
+        an answer proves that it did not, and `CallFailed` only where the request never left (no
+        connection came about).
         """
 
     def find(self, job_key: str, since: datetime) -> tuple[FoundJob, ...]:

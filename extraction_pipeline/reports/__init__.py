@@ -1,0 +1,1 @@
+"""What is shown to people and written to files: tables, single records, exports."""

@@ -1,0 +1,166 @@
+"""The server as an ASGI application, and the process around it.
+
+`create_app` takes further Starlette middleware; it runs before everything of the server's own, so
+that it can delay, cut or replace any answer after the server has done its part.
+"""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from extraction_pipeline.batch_server.answers import AnswererByModel
+from extraction_pipeline.batch_server.api_errors import EXCEPTION_HANDLERS
+from extraction_pipeline.batch_server.config import ServerConfig
+from extraction_pipeline.batch_server.gate import Gate
+from extraction_pipeline.batch_server.openai_routes import OpenAIRoutes
+from extraction_pipeline.batch_server.processor import Processor
+from extraction_pipeline.batch_server.relay import RelayAnswerer
+from extraction_pipeline.batch_server.rules import RulesAnswerer
+from extraction_pipeline.batch_server.state_folder import StateFolder
+from extraction_pipeline.batch_server.store import Store
+from extraction_pipeline.errors import ConfigurationError
+
+STOP_SECONDS = 1
+"""How long open calls, and then the processor, get to end."""
+
+logger = logging.getLogger(__name__)
+
+
+def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> Starlette:
+    """The application. It holds the state folder from here on, and lets go of it at its shutdown.
+
+    Raises `ConfigurationError` if the folder cannot be used or another server uses it.
+    """
+    folder = StateFolder(config.state)
+    store = Store(folder)
+    folder.sweep(
+        known_file=lambda file_id: store.file(file_id) is not None,
+        open_batches=[batch.id for batch in store.open_batches()],
+    )
+    stopping = threading.Event()
+    answerer = AnswererByModel(
+        rules=RulesAnswerer(),
+        relay=RelayAnswerer(config.relay, stopping) if config.relay else None,
+    )
+    processor = Processor(config, folder, store, answerer, stopping)
+
+    def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    def statistics(request: Request) -> Response:
+        return JSONResponse(asdict(store.statistics()))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        processor.start()
+        yield
+        processor.stop(STOP_SECONDS)
+        store.close()
+        folder.close()
+
+    own = [Middleware(Gate, api_key=config.api_key)]
+    if config.is_loopback:
+        # A page in a browser of this machine could otherwise reach it under a name of its own.
+        own.insert(0, Middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK_NAMES))
+    return Starlette(
+        routes=[
+            Route("/health", health),
+            Route("/statistics", statistics),
+            *OpenAIRoutes(config, folder, store, processor.wake).routes(),
+        ],
+        middleware=[*middleware, *own],
+        exception_handlers=EXCEPTION_HANDLERS,
+        lifespan=lifespan,
+    )
+
+
+def serve(config: ServerConfig) -> None:
+    """Run a server until SIGTERM or SIGINT; prints one line with its address when it is ready.
+
+    Raises `ConfigurationError` where it cannot start.
+    """
+    app = create_app(config)
+    listener = _listen(config)
+    port = listener.getsockname()[1]
+    server = _AnnouncingServer(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        ),
+        config,
+        port,
+    )
+    # uvicorn hands a signal on after its shutdown; without handlers of our own, that would end the
+    # process as if it had crashed.
+    previous = {name: signal.signal(name, _ended) for name in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        server.run(sockets=[listener])
+    finally:
+        listener.close()
+        for name, handler in previous.items():
+            signal.signal(name, handler)
+
+
+class _AnnouncingServer(uvicorn.Server):
+    """Says where it listens once it does."""
+
+    def __init__(self, uvicorn_config: uvicorn.Config, config: ServerConfig, port: int) -> None:
+        super().__init__(uvicorn_config)
+        self._own_config = config
+        self._port = port
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then tell."""
+        await super().startup(sockets)
+        if self._own_config.port_file is not None:
+            _write_port(self._own_config.port_file, self._port)
+        host = self._own_config.host
+        name = f"[{host}]" if ":" in host else host
+        sys.stdout.write(f"listening on http://{name}:{self._port}\n")
+        sys.stdout.flush()
+
+
+_LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]", "::1"]
+
+
+def _ended(signal_number: int, frame: object) -> None:
+    """The signal was heard already."""
+
+
+def _listen(config: ServerConfig) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((config.host, config.port))
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(
+            f"The batch server cannot listen on {config.host}:{config.port}: {error.strerror}.",
+            remedy="Stop what uses the port, or name another with --port (0 for any free one).",
+        ) from None
+    return listener
+
+
+def _write_port(path: Path, port: int) -> None:
+    """In one step, so that who waits for the file never reads half of it."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(f"{port}\n")
+    draft.replace(path)

@@ -1,0 +1,156 @@
+"""Lists and tables within a section, as pieces of the document's own text."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MOST_ITEMS = 400
+"""Of one section. A longer list is cut: a baseline's answer must stay bounded."""
+
+_LONGEST_BODY = 60_000
+_BULLET = re.compile(
+    r"[ \t]{0,12}(?:[-*•・●▪◦–·]|\(?[0-9]{1,2}[.)]|\(?[A-Za-z][.)]|\(?[ivx]{2,5}[.)])[ \t]+"
+)
+_RUN_IN_NUMBER = re.compile(r"[0-9]{1,2}[.)]\s+")
+_BEFORE_NUMBER = frozenset(" \t\n,.:;")
+_STOP = re.compile(r"[.!?;][\s,]+(?=[A-Z0-9(•\-])")
+_WORD_BEFORE_STOP = re.compile(r"[\w)%\"']{2}$")
+_ABBREVIATIONS = ("Dr", "Mr", "Ms", "Mrs", "No", "vs", "St")
+_ANY_COLUMN = frozenset(
+    "name description code codes system status date dates time range start end stop effective type "
+    "details comment comments reported entered by severity value location site target performer "
+    "performed onset age service delivery notes".split()
+)
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its cells by the lower-case words of their column's heading."""
+
+    cells: dict[str, str]
+    line: str
+
+    def cell(self, *words: str) -> str | None:
+        """The cell of the first column whose heading has one of `words`; blank counts as none."""
+        for word in words:
+            for heading, value in self.cells.items():
+                if word in heading.split():
+                    return value or None
+        return None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a section holds: an introduction, its items, and whether they were marked as such."""
+
+    lead: str
+    items: list[str]
+    is_marked: bool
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space as one space."""
+    return _SPACES.sub(" ", text).strip()
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of running text. Abbreviations such as `b.i.d.` and `Dr.` do not end one."""
+    text = text[:_LONGEST_BODY]
+    starts = [0]
+    for match in _STOP.finditer(text):
+        before = text[max(0, match.start() - 4) : match.start()]
+        if _WORD_BEFORE_STOP.search(before) and not _is_abbreviation(before):
+            starts.append(match.end())
+    parts = [text[a:b].strip(" \t\r\n,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    return [part for part in parts if part.strip(".")]
+
+
+def _is_abbreviation(before: str) -> bool:
+    return before.endswith(_ABBREVIATIONS) and re.split(r"\W", before)[-1] in _ABBREVIATIONS
+
+
+def listing(body: str) -> Listing:
+    """The items of a section, by bullets, by numbers within a line, or else line by line."""
+    body = body[:_LONGEST_BODY]
+    numbered = _run_in_numbers(body)
+    if numbered:
+        lead = body[: numbered[0][0]].strip(" \t\r\n,")
+        starts = [end for _, end in numbered]
+        ends = [start for start, _ in numbered[1:]] + [len(body)]
+        found = [body[begin:end].strip(" \t\r\n,") for begin, end in zip(starts, ends, strict=True)]
+        return Listing(lead, [item for item in found if item][:MOST_ITEMS], is_marked=True)
+    return _by_lines(body)
+
+
+def table(body: str, headings: frozenset[str]) -> list[Row]:
+    """The rows of the tables in `body` whose cells are parted by `|`.
+
+    A row is a heading if half of its cells consist of column words alone, `headings` or those of
+    any table. Rows before the first heading are left out.
+    """
+    known_words = headings | _ANY_COLUMN
+    rows: list[Row] = []
+    columns: list[str] = []
+    for line in body[:_LONGEST_BODY].splitlines():
+        if "|" not in line:
+            continue
+        cells = [one_line(cell) for cell in line.strip().strip("|").split("|")]
+        names = [" ".join(re.findall(r"[a-z]+", cell.lower())) for cell in cells]
+        known = sum(bool(name) and known_words.issuperset(name.split()) for name in names)
+        if known and known * 2 >= sum(bool(cell) for cell in cells):
+            columns = names
+        elif columns:
+            rows.append(Row(dict(zip(columns, cells, strict=False)), line.strip()))
+        if len(rows) >= MOST_ITEMS:
+            break
+    return rows
+
+
+def _run_in_numbers(body: str) -> list[tuple[int, int]]:
+    """The spans of the numbers 1, 2, 3 … that enumerate, in order; empty unless there are two."""
+    spans: list[tuple[int, int]] = []
+    for match in _RUN_IN_NUMBER.finditer(body):
+        start = match.start()
+        if start and body[start - 1] not in _BEFORE_NUMBER:
+            continue
+        if int(match[0].rstrip(" \t\r\n.)")) == len(spans) + 1:
+            spans.append(match.span())
+    return spans if len(spans) > 1 or (spans and spans[0][0] == 0) else []
+
+
+def _by_lines(body: str) -> Listing:
+    spans: list[tuple[int, int]] = []
+    marked = False
+    lead_end = 0
+    open_item = False
+    for start, end, is_bullet in _lines(body):
+        text = body[start:end]
+        if is_bullet:
+            if not marked:
+                lead_end = spans[-1][1] if spans else 0
+                spans = []
+                marked = True
+            spans.append((start, end))
+            open_item = True
+        elif not text.strip():
+            open_item = False
+        elif marked and open_item and (body[start - 1 : start] in " \t" or text[0].islower()):
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+            open_item = False
+        if len(spans) >= MOST_ITEMS:
+            break
+    items = [body[start:end].strip() for start, end in spans]
+    return Listing(body[:lead_end].strip(), [item for item in items if item], marked)
+
+
+def _lines(body: str) -> Iterator[tuple[int, int, bool]]:
+    """Start, end and bullet of every line, without its bullet and the space around it."""
+    offset = 0
+    for line in body.splitlines(keepends=True):
+        bullet = _BULLET.match(line)
+        begin = bullet.end() if bullet else len(line) - len(line.lstrip())
+        yield offset + begin, offset + len(line.rstrip()), bullet is not None
+        offset += len(line)

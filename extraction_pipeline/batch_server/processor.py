@@ -1,0 +1,235 @@
+"""Takes accepted batches to their end, whatever stops the server in between.
+
+One thread goes round the open batches and does for each what is next; every step can be done again
+after a crash. A batch ends in `_fail` or `_finish` and nowhere else.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import chain
+
+from extraction_pipeline.batch_server.answer_pool import AnswerPool, Question, where
+from extraction_pipeline.batch_server.answers import Answer, Answered, Answerer
+from extraction_pipeline.batch_server.config import ServerConfig
+from extraction_pipeline.batch_server.input_lines import (
+    InputReport,
+    LinePlace,
+    check_input,
+    read_line,
+)
+from extraction_pipeline.batch_server.progress import BatchProgress, remove_progress
+from extraction_pipeline.batch_server.records import Batch, BatchState, StoredFile, Tally
+from extraction_pipeline.batch_server.result_files import write_results
+from extraction_pipeline.batch_server.result_lines import answer_line, tokens_of, unserved_line
+from extraction_pipeline.batch_server.state_folder import StateFolder
+from extraction_pipeline.batch_server.store import Store
+
+logger = logging.getLogger(__name__)
+
+TURN = 2.0
+"""Seconds that a batch is worked on while others wait."""
+GLANCE = 0.25
+"""Seconds between looks at whether a batch was cancelled, and between counts shown."""
+PAUSE_AFTER_FAULT = 5.0
+
+
+class Processor:
+    """The one thread that changes batches from inside; clients only create and cancel them."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        folder: StateFolder,
+        store: Store,
+        answerer: Answerer,
+        stopping: threading.Event,
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._store = store
+        self._stopping = stopping
+        self._wake = threading.Event()
+        self._pool = AnswerPool(answerer, stopping)
+        self._resting: dict[str, float] = {}
+        self._thread = threading.Thread(target=self._run, name="processor", daemon=True)
+
+    def start(self) -> None:
+        """Go on where the last process stopped."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something was created or cancelled."""
+        self._wake.set()
+
+    def stop(self, timeout: float) -> None:
+        """End between two requests; what is being answered by a model is left."""
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            waits = [self._take_turn(batch.id) for batch in self._store.open_batches()]
+            wait = min(waits, default=60.0)
+            if wait > 0:
+                self._wake.wait(wait)
+
+    def _take_turn(self, batch_id: str) -> float:
+        """Do what is next for a batch; seconds until there is something to do again."""
+        rest = self._resting.get(batch_id, 0.0) - time.monotonic()
+        if rest > 0 or self._stopping.is_set():
+            return max(rest, 0.0)
+        try:
+            wait = self._step(self._store.batch(batch_id))
+        except Exception as error:  # noqa: BLE001
+            # A full disk or a file removed by hand: the other batches go on, this one is tried
+            # again. The message may quote a document, so only the place is logged.
+            logger.error("batch %s: %s", batch_id, where(error))
+            self._resting[batch_id] = time.monotonic() + PAUSE_AFTER_FAULT
+            return PAUSE_AFTER_FAULT
+        self._resting.pop(batch_id, None)
+        return wait
+
+    def _step(self, batch: Batch) -> float:
+        now = time.time()
+        match batch.state:
+            case BatchState.VALIDATING:
+                self._validate(batch)
+            case BatchState.CANCELLING:
+                self._finish(batch, BatchState.CANCELLED)
+            case BatchState.IN_PROGRESS if now >= batch.expires_at:
+                self._finish(batch, BatchState.EXPIRED)
+            case BatchState.IN_PROGRESS:
+                due = batch.created_at + self._config.delay
+                if not self._answer(batch):
+                    return 0.0
+                if now < due:
+                    return min(due, batch.expires_at) - now
+                self._store.move(batch.id, BatchState.IN_PROGRESS, BatchState.FINALIZING)
+            case BatchState.FINALIZING:
+                self._finish(batch, BatchState.COMPLETED)
+        return 0.0
+
+    def _validate(self, batch: Batch) -> None:
+        report = self._check(batch)
+        if report.faults:
+            if self._store.fail(batch.id, report.faults):
+                logger.info("batch %s: failed, %s", batch.id, report.faults[0].code)
+            remove_progress(self._folder.batch_progress(batch.id))
+        elif self._store.start(batch.id, report.model, report.total):
+            logger.info("batch %s: %s requests", batch.id, report.total)
+
+    def _check(self, batch: Batch) -> InputReport:
+        """Check the input and note where each of its requests lies."""
+        with (
+            self._folder.file(batch.asked.input_file_id).open("rb") as lines,
+            BatchProgress.make(self._folder.batch_progress(batch.id)) as accept,
+        ):
+            return check_input(lines, batch.asked.endpoint, self._config.max_requests, accept)
+
+    def _answer(self, batch: Batch) -> bool:
+        """Work on a batch for a while; whether all its requests are answered."""
+        with closing(self._progress(batch)) as progress:
+            tally = progress.tally()
+            left = progress.unanswered()
+            if left:
+                watch = _Watch(self._store, batch)
+                for place, answer in self._pool.run(self._questions(batch, left), watch.go_on):
+                    tally = _record(progress, batch.id, place, answer, tally)
+                    if watch.time_to_show():
+                        self._store.count(batch.id, tally)
+                self._store.count(batch.id, tally)
+                left = progress.unanswered()
+            return not left
+
+    def _questions(self, batch: Batch, places: list[LinePlace]) -> Iterator[Question]:
+        with self._folder.file(batch.asked.input_file_id).open("rb") as lines:
+            for place in places:
+                lines.seek(place.offset)
+                yield place, read_line(lines.read(place.length)).body
+
+    def _finish(self, batch: Batch, end: BatchState) -> None:
+        """Write what there is, complete or not, and end the batch with it."""
+        output: StoredFile | None = None
+        error: StoredFile | None = None
+        tally = Tally()
+        if batch.total is not None:
+            with closing(self._progress(batch)) as progress:
+                tally = progress.tally()
+                output = write_results(
+                    self._folder, batch.id, "output", progress.lines(succeeded=True, seed=batch.id)
+                )
+                unserved = (
+                    unserved_line(batch.id, place.custom_id, end) for place in progress.unanswered()
+                )
+                failed = progress.lines(succeeded=False, seed=batch.id)
+                error = write_results(self._folder, batch.id, "error", chain(failed, unserved))
+        if self._store.finish(batch.id, batch.state, end, tally=tally, output=output, error=error):
+            remove_progress(self._folder.batch_progress(batch.id))
+            logger.info(
+                "batch %s: %s, %s completed, %s failed",
+                batch.id,
+                end.value,
+                tally.completed,
+                tally.failed,
+            )
+
+    def _progress(self, batch: Batch) -> BatchProgress:
+        path = self._folder.batch_progress(batch.id)
+        if not path.exists():  # removed by hand: its answers are gone, its input is not
+            self._check(batch)
+        return BatchProgress.open(path)
+
+
+class _Watch:
+    """Whether to go on with a batch: not cancelled, not expired, and no other one waiting long."""
+
+    def __init__(self, store: Store, batch: Batch) -> None:
+        self._store = store
+        self._batch = batch
+        self._start = self._looked = self._shown = time.monotonic()
+        self._going = True
+
+    def go_on(self) -> bool:
+        now = time.monotonic()
+        if self._going and now - self._looked >= GLANCE:
+            self._looked = now
+            open_batches = self._store.open_batches()
+            others_wait = len(open_batches) > 1 and now - self._start >= TURN
+            self._going = (
+                not others_wait
+                and time.time() < self._batch.expires_at
+                and self._store.batch(self._batch.id).state is BatchState.IN_PROGRESS
+            )
+        return self._going
+
+    def time_to_show(self) -> bool:
+        now = time.monotonic()
+        if now - self._shown < GLANCE:
+            return False
+        self._shown = now
+        return True
+
+
+def _record(
+    progress: BatchProgress, batch_id: str, place: LinePlace, answer: Answer, tally: Tally
+) -> Tally:
+    """Keep one answer; the tally with it."""
+    succeeded = isinstance(answer, Answered) and answer.succeeded
+    tokens = tokens_of(answer)
+    progress.record(
+        place.position,
+        succeeded=succeeded,
+        line=answer_line(batch_id, place.custom_id, answer),
+        tally=tokens,
+    )
+    return Tally(
+        completed=tally.completed + succeeded,
+        failed=tally.failed + (not succeeded),
+        input_tokens=tally.input_tokens + tokens.input_tokens,
+        output_tokens=tally.output_tokens + tokens.output_tokens,
+    )

@@ -1,0 +1,73 @@
+"""The folder that is a server's memory, and the lock on it."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO
+
+from extraction_pipeline.batch_server.progress import remove_progress
+from extraction_pipeline.errors import ConfigurationError
+
+
+class StateFolder:
+    """The folder that is the server's memory. Held by one process at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self.files = root / "files"
+        self.incoming = root / "incoming"
+        self.progress = root / "progress"
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.rmtree(self.incoming, ignore_errors=True)
+            for folder in (self.files, self.incoming, self.progress):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            self._lock: IO[bytes] = (root / "lock").open("wb")
+        except OSError as error:
+            raise ConfigurationError(
+                f"The state folder {root} cannot be used: {error.strerror}.",
+                remedy="Name a folder that can be written with --state.",
+            ) from None
+        self.database = root / "server.sqlite3"
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise ConfigurationError(
+                f"Another batch server is using the state folder {root}.",
+                remedy="Stop it, or name another folder with --state.",
+            ) from None
+
+    def file(self, file_id: str) -> Path:
+        """Where a file's content lies."""
+        return self.files / file_id
+
+    def batch_progress(self, batch_id: str) -> Path:
+        """Where a batch's answers lie while it is worked on."""
+        return self.progress / f"{batch_id}.sqlite3"
+
+    def keep(self, content: Path, file_id: str) -> None:
+        """Move a finished content to its place, so that a crash leaves all of it or nothing."""
+        with content.open("rb") as written:
+            os.fsync(written.fileno())
+        content.replace(self.file(file_id))
+        descriptor = os.open(self.files, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def sweep(self, known_file: Callable[[str], bool], open_batches: Iterable[str]) -> None:
+        """Remove what a killed process left: contents without a record, ended batches' progress."""
+        for content in self.files.iterdir():
+            if not known_file(content.name):
+                content.unlink()
+        unfinished = set(open_batches)
+        for progress in self.progress.glob("*.sqlite3"):
+            if progress.stem not in unfinished:
+                remove_progress(progress)
+
+    def close(self) -> None:
+        """Let another process have the folder."""
+        self._lock.close()

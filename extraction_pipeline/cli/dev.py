@@ -1,0 +1,62 @@
+"""`extraction-pipeline dev`."""
+
+import signal
+import subprocess
+import sys
+
+import click
+
+from extraction_pipeline.installation.stack import local_stack
+from extraction_pipeline.settings import load_settings
+
+STOP_SECONDS = 30
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of the Dagster UI.")
+@click.option("--port", type=int, default=3000, show_default=True, help="Port of the Dagster UI.")
+def dev(host: str, port: int) -> None:
+    """Run everything on this machine: database, batch server, Dagster UI and daemon.
+
+    Ctrl-C ends all that it started. State is kept, and work goes on with the next start.
+
+    \b
+    Example:
+      extraction-pipeline dev --port 3000
+    """
+    with local_stack(load_settings()) as settings:
+        click.echo(f"State: {settings.home}")
+        click.echo(f"Batch server: {settings.local_base_url}")
+        click.echo(f"Dagster UI: http://{host}:{port}  (Ctrl-C to end)")
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "dagster",
+                "dev",
+                "--module-name",
+                "extraction_pipeline.definitions",
+                "--host",
+                host,
+                "--port",
+                str(port),
+            ],
+            start_new_session=True,
+        )
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            code = _stop(process)
+    sys.exit(code)
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> int:
+    """Ask Dagster to end in good order, and make it end if it does not."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return 0

@@ -1,0 +1,24 @@
+"""`extraction-pipeline migrate`."""
+
+import click
+
+from extraction_pipeline.installation.stack import database
+from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline.ledger.migrate import current_version
+from extraction_pipeline.settings import load_settings
+
+
+@click.command()
+def migrate() -> None:
+    """Bring the ledger's tables to the version of this code. Safe to repeat.
+
+    \b
+    Example:
+      EXTRACTION_DATABASE_URL=postgresql://user@host/name extraction-pipeline migrate
+    """
+    with database(load_settings()) as settings:
+        assert settings.database_url is not None
+        engine = open_engine(settings.database_url.get_secret_value())
+        with engine.connect() as connection:
+            click.echo(f"The ledger's tables are at version {current_version(connection)}.")
+        engine.dispose()

@@ -1,0 +1,241 @@
+"""Reads a folder of collection YAMLs. All that is wrong in it is reported at once, one line each.
+
+Only the files themselves are looked at: whether a source can be reached, or a document type exists,
+is found out by those who use them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+
+from extraction_pipeline.collections.collection import Collection, ExtractionVersion
+from extraction_pipeline.collections.consistency import inconsistencies
+from extraction_pipeline.collections.defect import Defect, collection_error
+from extraction_pipeline.collections.environment import (
+    UnresolvedReference,
+    has_reference,
+    resolve_references,
+)
+from extraction_pipeline.collections.explanation import explain
+from extraction_pipeline.collections.form import CollectionForm, VersionForm
+from extraction_pipeline.collections.yaml_document import (
+    Location,
+    YamlDocument,
+    forbidden_characters,
+    parse_yaml,
+)
+
+_PATH_KEYS = ("path", "url", "root")
+"""Keys of a source that hold a path or a URL, and may thus refer to the environment."""
+_OWN_WORDS = ("description", "instructions")
+"""Keys whose text may hold `${...}` and mean just that."""
+
+
+def load_collections(folder: Path, environ: Mapping[str, str]) -> tuple[Collection, ...]:
+    """All collections that the `.yaml` and `.yml` files in `folder` declare, by name.
+
+    Raises `CollectionError` with one line for each defect of each file, in the form
+    `file:line: cause remedy`.
+    """
+    collections: dict[str, Collection] = {}
+    reports: list[str] = []
+    for file in _yaml_files(folder.absolute()):
+        collection, defects = read_collection(file, environ)
+        reports.extend(defect.shown(file) for defect in defects)
+        if collection is None:
+            continue
+        first = collections.setdefault(collection.name, collection)
+        if first is not collection:
+            message = f"The name {first.name!r} is taken by {first.declared_in}."
+            line = collection.lines[("name",)]
+            reports.append(Defect(line, message, "Give one of the two another.").shown(file))
+    if reports:
+        raise collection_error(reports)
+    return tuple(collections[name] for name in sorted(collections))
+
+
+def read_collection(
+    file: Path, environ: Mapping[str, str]
+) -> tuple[Collection | None, tuple[Defect, ...]]:
+    """The collection that one file declares, or `None` and the defects, by line."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return None, (Defect(1, f"The file cannot be read ({reason}).", "Check its permissions."),)
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return None, (Defect(line, "The file is not UTF-8.", "Save it in that encoding."),)
+    document = parse_yaml(text)
+    if not isinstance(document.data, dict):
+        not_keys = Defect(1, "The file holds no keys.", "Begin it with name: and its value.")
+        return None, document.defects or (not_keys,)
+    defects = list(document.defects)
+    data = {**document.data}
+    data["source"], unresolved = _with_places(data.get("source"), file, environ, document)
+    defects += unresolved
+    defects += _stray_references(document)
+    if "source" not in document.data:
+        del data["source"]
+    try:
+        form = CollectionForm.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        defects += explain(error, document)
+        return None, _by_line(defects)
+    defects += inconsistencies(form, document)
+    instructions, unread = _read_instructions(form, file, document)
+    defects += unread
+    if defects:
+        return None, _by_line(defects)
+    return _collection(form, instructions, file, document), ()
+
+
+def _yaml_files(folder: Path) -> list[Path]:
+    remedy = "Set EXTRACTION_COLLECTIONS to a folder with at least one collection in it."
+    try:
+        files = sorted(
+            file
+            for file in folder.iterdir()
+            if file.suffix.lower() in (".yaml", ".yml")
+            and not file.name.startswith(".")
+            and not file.is_dir()
+        )
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise collection_error(
+            [f"{folder}: The folder cannot be read ({reason}). {remedy}"]
+        ) from error
+    if not files:
+        raise collection_error([f"{folder}: There is no YAML file in this folder. {remedy}"])
+    return files
+
+
+def _with_places(
+    source: JsonValue, file: Path, environ: Mapping[str, str], document: YamlDocument
+) -> tuple[JsonValue, list[Defect]]:
+    """The source with its references resolved and its relative paths made absolute.
+
+    A path that a reference made a URL becomes the source's `url`, so that one setting moves a
+    corpus from a folder to an object store.
+    """
+    if not isinstance(source, dict):
+        return source, []
+    placed = dict(source)
+    defects = []
+    for key in _PATH_KEYS:
+        value = source.get(key)
+        if not isinstance(value, str):
+            continue
+        try:
+            resolved = resolve_references(value, environ)
+            placed[key] = resolved if key == "url" else _place(resolved, file.parent)
+        except UnresolvedReference as error:
+            line = document.line(("source", key))
+            defects.append(Defect(line, error.message, error.remedy))
+        except (RuntimeError, OSError):
+            # What pathlib raises for `~nobody` and for links that lead in a circle.
+            line = document.line(("source", key))
+            remedy = "Write it out, without ~ or such links."
+            defects.append(Defect(line, f"source.{key} cannot be made an absolute path.", remedy))
+    if "://" in str(placed.get("path")) and "url" not in placed:
+        placed["url"] = placed.pop("path")
+    return placed, defects
+
+
+def _place(path: str, base: Path) -> str:
+    """A URL as it is, a path as an absolute one. A blank one is left for the form to refuse."""
+    if "://" in path or not path.strip():
+        return path
+    return str((base / Path(path).expanduser()).resolve())
+
+
+def _stray_references(document: YamlDocument) -> list[Defect]:
+    """References where none is resolved: they would be taken as they stand."""
+    places = {("source", key) for key in _PATH_KEYS}
+    message = "A reference to the environment is not allowed here."
+    remedy = f"Only {' and '.join('.'.join(place) for place in sorted(places))} may hold one."
+    return [
+        Defect(document.line(location), message, f"{remedy} Write the value itself.")
+        for location, text in _texts(document.data, ())
+        if has_reference(text) and location not in places and location[-1] not in _OWN_WORDS
+    ]
+
+
+def _texts(value: JsonValue, location: Location) -> Iterator[tuple[Location, str]]:
+    if isinstance(value, str):
+        yield location, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*location, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*location, index))
+
+
+def _read_instructions(
+    form: CollectionForm, file: Path, document: YamlDocument
+) -> tuple[dict[str, str | None], list[Defect]]:
+    """The own instructions of each version, `None` where it has none."""
+    instructions: dict[str, str | None] = {}
+    defects = []
+    for name, version in form.extraction_versions.items():
+        instructions[name] = version.instructions and version.instructions.strip()
+        if version.instructions_file is None:
+            continue
+        line = document.line(("extraction_versions", name, "instructions_file"))
+        try:
+            text = (file.parent / version.instructions_file).read_text(encoding="utf-8-sig").strip()
+        except (OSError, ValueError) as error:
+            # ValueError: no UTF-8, or a name that no file can have.
+            reason = (isinstance(error, OSError) and error.strerror) or "it is not UTF-8 text"
+            remedy = "Correct the path, which starts at this file's folder, or the file."
+            message = f"The instructions file cannot be read ({reason})."
+            defects.append(Defect(line, message, remedy))
+            continue
+        if not text or forbidden_characters(text):
+            message = "The instructions file is blank or holds control characters."
+            defects.append(Defect(line, message, "Write the instructions in it as plain text."))
+        instructions[name] = text
+    return instructions, defects
+
+
+def _collection(
+    form: CollectionForm,
+    instructions: Mapping[str, str | None],
+    file: Path,
+    document: YamlDocument,
+) -> Collection:
+    return Collection(
+        name=form.name,
+        description=form.description.strip(),
+        document_type=form.document_type,
+        source=form.source,
+        identity=form.identity,
+        source_system=form.source_system,
+        show_paths=form.show_paths,
+        active_version=form.active_version,
+        extraction_versions=tuple(
+            _version(name, version, instructions[name])
+            for name, version in form.extraction_versions.items()
+        ),
+        declared_in=file,
+        lines=document.lines,
+    )
+
+
+def _version(name: str, form: VersionForm, instructions: str | None) -> ExtractionVersion:
+    return ExtractionVersion(
+        name=name,
+        provider=form.provider,
+        model=form.model,
+        max_output_tokens=form.max_output_tokens,
+        max_attempts=form.max_attempts,
+        parameters=form.parameters,
+        instructions=instructions,
+    )
+
+
+def _by_line(defects: list[Defect]) -> tuple[Defect, ...]:
+    return tuple(sorted(defects, key=lambda defect: defect.line))

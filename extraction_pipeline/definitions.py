@@ -1,0 +1,45 @@
+"""Dagster's front door: everything it loads comes from here."""
+
+import os
+
+from dagster import Definitions, definitions, in_process_executor
+
+from extraction_pipeline.collections.loader import load_collections
+from extraction_pipeline.lifecycle.recipes import recipe_of
+from extraction_pipeline.orchestration.assets import collection_assets
+from extraction_pipeline.orchestration.checks import collection_checks
+from extraction_pipeline.orchestration.jobs import ALL_JOBS
+from extraction_pipeline.orchestration.nightly import nightly_refresh
+from extraction_pipeline.orchestration.resource import PipelineResource
+from extraction_pipeline.orchestration.sensors import batch_status
+from extraction_pipeline.settings import Settings, load_settings
+
+
+def build_definitions(settings: Settings) -> Definitions:
+    """Definitions for the collections that the settings name. Makes no connection.
+
+    Raises `ConfigurationError` for a collection that cannot work, so that it is refused when
+    definitions load and not at night.
+    """
+    collections = load_collections(settings.collections, os.environ)
+    for collection in collections:
+        for version in collection.extraction_versions:
+            recipe_of(collection, version)
+    night, nightly_schedule = nightly_refresh(settings)
+    return Definitions(
+        assets=[night, *(one for each in collections for one in collection_assets(each))],
+        asset_checks=[one for each in collections for one in collection_checks(each)],
+        jobs=[*ALL_JOBS, nightly_schedule.job],
+        sensors=[batch_status],
+        schedules=[nightly_schedule],
+        resources={"pipeline": PipelineResource()},
+        # A run is one process. Its work is in the database and at the provider; a process for
+        # each step would only cost seconds.
+        executor=in_process_executor,
+    )
+
+
+@definitions
+def defs() -> Definitions:
+    """What `dagster dev` and the code server load."""
+    return build_definitions(load_settings())

@@ -1,0 +1,144 @@
+"""A folder of source files on this machine.
+
+It is read with plain system calls, because two things count here that fsspec does not offer: a
+link must not lead out of the folder, and a file that somebody is still writing must not be taken
+for a document.
+"""
+
+import contextlib
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from extraction_pipeline.documents.folder import (
+    FoundFile,
+    PathFilter,
+    name_of_path,
+    path_of_name,
+    unreadable,
+)
+from extraction_pipeline.errors import SourceError
+
+_log = logging.getLogger(__name__)
+
+
+class LocalFolder:
+    """See `folder.Folder`. The root is an absolute path."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._real_root = os.path.realpath(root)
+
+    def files(self, wanted: PathFilter) -> list[FoundFile]:
+        """All wanted files, in any order."""
+        found: list[FoundFile] = []
+        pending = [("", self._real_root)]
+        seen = {self._real_root}
+        left_out = 0
+        while pending:
+            prefix, folder = pending.pop()
+            for entry in self._scan(folder):
+                path = prefix + path_of_name(entry.name)
+                target = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
+                if not self._holds(target):
+                    left_out += 1
+                elif entry.is_dir():
+                    # Two links to one folder are one folder, and a link to a parent no loop.
+                    if target not in seen and not wanted.skips_folder(entry.name):
+                        seen.add(target)
+                        pending.append((f"{path}/", target))
+                elif wanted.takes(path):
+                    file = _local_file(path, target)
+                    if file is not None:
+                        found.append(file)
+        if left_out:
+            _log.warning("%d links that lead out of a source's folder were not followed", left_out)
+        return found
+
+    def _scan(self, folder: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as entries:
+                return list(entries)
+        except OSError as error:
+            if folder == self._real_root:
+                raise SourceError(
+                    f"The source's folder {self._root} cannot be listed: {error.strerror}.",
+                    remedy="Check the path in the collection's YAML, and whether it is mounted.",
+                ) from None
+            raise SourceError(
+                f"A folder inside the source's folder {self._root} cannot be listed: "
+                f"{error.strerror}.",
+                remedy="Give this user the right to list it, or exclude it.",
+            ) from None
+
+    def stat(self, paths: set[str]) -> list[FoundFile]:
+        """Size and change token of those of the paths that exist."""
+        if not os.path.isdir(self._real_root):  # noqa: PTH112
+            raise SourceError(
+                f"The source's folder {self._root} is missing.",
+                remedy="Check the path in the collection's YAML, and whether it is mounted.",
+            )
+        files = (_local_file(path, self._absolute(path)) for path in paths)
+        return [file for file in files if file is not None and file.size is not None]
+
+    def relative(self, path: str) -> str:
+        """A path, relative to the folder if it lies below it."""
+        absolute = os.path.normpath(os.path.join(self._root, path))  # noqa: PTH118
+        below = absolute.removeprefix(self._root.rstrip("/") + "/")
+        return path if below == absolute else below
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file. Raises SourceError if it changes while it is read."""
+        with self.open(path) as stream:
+            before = os.fstat(stream.fileno())
+            try:
+                data = stream.read()
+            except OSError as error:
+                raise unreadable(error.strerror) from None
+            after = os.fstat(stream.fileno())
+        if len(data) != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
+            raise SourceError(
+                "A file of the source changed while it was read.",
+                remedy="It is read again at the next scan.",
+            )
+        return data
+
+    @contextlib.contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        """A file as a stream."""
+        absolute = self._absolute(path)
+        if not self._holds(os.path.realpath(absolute)):
+            raise SourceError("A file of the source lies outside the source's folder.")
+        try:
+            # A pipe would make an ordinary open wait for ever.
+            descriptor = os.open(absolute, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            raise unreadable(error.strerror) from None
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise unreadable("it is not a regular file")
+            yield cast(BinaryIO, stream)
+
+    def _absolute(self, path: str) -> str:
+        return os.path.join(self._real_root, name_of_path(path))  # noqa: PTH118
+
+    def _holds(self, real_path: str) -> bool:
+        return real_path == self._real_root or real_path.startswith(
+            self._real_root.rstrip("/") + "/"
+        )
+
+
+def _local_file(path: str, absolute: str) -> FoundFile | None:
+    """The file at a path, without size if it cannot be asked; None if it is a pipe or a device."""
+    try:
+        status = os.stat(absolute)  # noqa: PTH116
+    except OSError:
+        # It vanished since the folder was listed, or is a dead link: reading it will say so.
+        return FoundFile(path, None, None)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    # The change time catches a file that was replaced and given its old modification time.
+    token = f"{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
+    return FoundFile(path, status.st_size, token)

@@ -1,0 +1,1 @@
+"""One file for each format, and what the formats share. `documents.reading` is the way in."""

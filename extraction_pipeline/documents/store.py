@@ -1,0 +1,335 @@
+"""The content-addressed store: bytes under their SHA-256, behind fsspec.
+
+    <root>/ab/cd/abcd…   one file for each content, never changed
+
+A local folder is written with plain system calls, everything else (`s3://`, `gs://`, `memory://`)
+through fsspec. Writing is idempotent: the same content has the same name, so two writers at once
+do the same thing. Locally a file appears under its name in one step (written beside it, then
+renamed), and only its owner can read it (folders 0700, files 0600).
+
+Durability. Texts are small and many, and they can be read again from their source, so `put` does
+not wait for the disk; the operating system writes within seconds. Whoever records a hash in a
+database calls `flush` first, once for many texts. Result files are large, few, paid for and gone at
+the provider after a while, so `put_file` and `writer` do wait. Whatever a power cut damages all
+the same is found: `get` compares the content with its name, and `put` writes again what has another
+length than it should.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+import fsspec
+from fsspec.core import url_to_fs
+
+from extraction_pipeline.documents.identity import content_hash
+from extraction_pipeline.errors import StoreError
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_CHUNK_BYTES = 1 << 20
+_UNFINISHED = "unfinished"
+"""Folder of files being written, on the same disk so that they can be renamed into place."""
+
+
+class ContentWriter:
+    """Takes content in pieces. Its hash is known once the `with` block of `writer` has ended."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._stored: str | None = None
+        self.length = 0
+        """Bytes written so far."""
+
+    def write(self, data: bytes) -> None:
+        """Add a piece."""
+        self._file.write(data)
+        self._digest.update(data)
+        self.length += len(data)
+
+    @property
+    def content_hash(self) -> str:
+        """The name of the content. Raises StoreError before it is stored."""
+        if self._stored is None:
+            raise StoreError("The content is not stored yet; its hash is known after the block.")
+        return self._stored
+
+    def _hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+    def _mark_stored(self, digest: str) -> None:
+        self._stored = digest
+
+
+class ContentStore:
+    """Content by hash at a path or a URL. All methods raise StoreError when the store fails."""
+
+    def __init__(self, url_or_path: str) -> None:
+        try:
+            filesystem, root = url_to_fs(url_or_path)
+        except (ImportError, ValueError) as error:
+            # fsspec says which package a protocol needs, or that it knows none of that name.
+            raise StoreError(f"The store's URL cannot be used: {error}") from error
+        protocol = filesystem.protocol
+        local = "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
+        self._backend: _Backend = (
+            _LocalBackend(Path(root).expanduser()) if local else _RemoteBackend(filesystem, root)
+        )
+
+    def put(self, data: bytes) -> str:
+        """Store content and return its hash. Call `flush` before the hash is relied upon."""
+        digest = content_hash(data)
+        with _store_errors("write"):
+            self._backend.put(digest, data)
+        return digest
+
+    def put_file(self, path: Path) -> str:
+        """Store a copy of a local file of any size and return its hash. Durable on return."""
+        with self.writer() as writer:
+            try:
+                source = path.open("rb")
+            except OSError as error:
+                raise StoreError(f"A file to store cannot be opened: {error.strerror}.") from error
+            with source:
+                while chunk := source.read(_CHUNK_BYTES):
+                    writer.write(chunk)
+        return writer.content_hash
+
+    @contextlib.contextmanager
+    def writer(self) -> Iterator[ContentWriter]:
+        """Store content that comes in pieces, of any size. Durable when the block has ended.
+
+        Nothing is stored if the block ends with an error.
+        """
+        with _store_errors("write"):
+            folder = self._backend.folder_for_unfinished()
+            descriptor, name = tempfile.mkstemp(dir=folder)
+        path = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                writer = ContentWriter(cast(BinaryIO, file))
+                yield writer
+                with _store_errors("write"):
+                    file.flush()
+                    os.fsync(file.fileno())
+            digest = writer._hexdigest()
+            with _store_errors("write"):
+                self._backend.take(digest, path)
+            writer._mark_stored(digest)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        """Return when everything put so far survives a power cut (POSIX; sync writes it all)."""
+        with _store_errors("write"):
+            self._backend.flush()
+
+    def get(self, digest: str) -> bytes:
+        """The content of a hash, compared with it. Raises StoreError if it is missing or other."""
+        _check(digest)
+        with _store_errors("read", digest):
+            data = self._backend.read(digest)
+        if content_hash(data) != digest:
+            raise StoreError(
+                f"The content stored as {digest} is damaged: its bytes have another hash.",
+                remedy="Restore it from a backup, or register its source again.",
+            )
+        return data
+
+    @contextlib.contextmanager
+    def open(self, digest: str) -> Iterator[BinaryIO]:
+        """The content of a hash as a stream. It is not compared with the hash: see `get`."""
+        _check(digest)
+        with _store_errors("read", digest):
+            stream = self._backend.open(digest)
+        with stream:
+            yield stream
+
+    def read_range(self, digest: str, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset` on. Raises StoreError if the content is shorter."""
+        _check(digest)
+        if offset < 0 or length < 0:
+            raise ValueError("offset and length must not be negative")
+        if length == 0:
+            return b""
+        with _store_errors("read", digest):
+            data = self._backend.read_range(digest, offset, length)
+        if len(data) != length:
+            raise StoreError(f"The content stored as {digest} is shorter than recorded.")
+        return data
+
+    def exists(self, digest: str) -> bool:
+        """Whether content of this hash is stored."""
+        _check(digest)
+        with _store_errors("read", digest):
+            return self._backend.exists(digest)
+
+
+class _Backend(Protocol):
+    def put(self, digest: str, data: bytes) -> None: ...
+
+    def take(self, digest: str, path: Path) -> None: ...
+
+    def folder_for_unfinished(self) -> Path | None: ...
+
+    def flush(self) -> None: ...
+
+    def read(self, digest: str) -> bytes: ...
+
+    def open(self, digest: str) -> BinaryIO: ...
+
+    def read_range(self, digest: str, offset: int, length: int) -> bytes: ...
+
+    def exists(self, digest: str) -> bool: ...
+
+
+class _LocalBackend:
+    """A folder. Without fsspec in between, a small file costs four system calls."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.fspath(root.absolute())
+
+    def put(self, digest: str, data: bytes) -> None:
+        path = self._path(digest)
+        if _has_length(path, len(data)):
+            return
+        unfinished = f"{path}.{uuid.uuid4().hex}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            descriptor = os.open(unfinished, flags, 0o600)
+        except FileNotFoundError:
+            self._make_folder(Path(path).parent)
+            descriptor = os.open(unfinished, flags, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+            Path(unfinished).replace(path)
+        except BaseException:
+            Path(unfinished).unlink(missing_ok=True)
+            raise
+
+    def take(self, digest: str, path: Path) -> None:
+        target = Path(self._path(digest))
+        self._make_folder(target.parent)
+        path.replace(target)
+        if hasattr(os, "O_DIRECTORY"):
+            # The name is durable once its folder is.
+            descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def folder_for_unfinished(self) -> Path | None:
+        folder = Path(self._root, _UNFINISHED)
+        self._make_folder(folder)
+        return folder
+
+    def flush(self) -> None:
+        if hasattr(os, "sync"):
+            os.sync()
+
+    def read(self, digest: str) -> bytes:
+        return Path(self._path(digest)).read_bytes()
+
+    def open(self, digest: str) -> BinaryIO:
+        return Path(self._path(digest)).open("rb")
+
+    def read_range(self, digest: str, offset: int, length: int) -> bytes:
+        with Path(self._path(digest)).open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def exists(self, digest: str) -> bool:
+        return Path(self._path(digest)).is_file()
+
+    def _path(self, digest: str) -> str:
+        return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        self._make_folder(folder.parent)
+        # Another writer may have made it in the meantime.
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+class _RemoteBackend:
+    """Anything else that fsspec reaches. An object store shows an object only when it is whole."""
+
+    def __init__(self, filesystem: fsspec.AbstractFileSystem, root: str) -> None:
+        self._filesystem = filesystem
+        self._root = root.rstrip("/")
+
+    def put(self, digest: str, data: bytes) -> None:
+        # Asking whether it is there would cost as much as writing the same again.
+        self._filesystem.pipe_file(self._path(digest), data)
+
+    def take(self, digest: str, path: Path) -> None:
+        self._filesystem.put_file(os.fspath(path), self._path(digest))
+
+    def folder_for_unfinished(self) -> Path | None:
+        return None
+
+    def flush(self) -> None:
+        """Writes are durable when they return."""
+
+    def read(self, digest: str) -> bytes:
+        return cast(bytes, self._filesystem.cat_file(self._path(digest)))
+
+    def open(self, digest: str) -> BinaryIO:
+        return cast(BinaryIO, self._filesystem.open(self._path(digest), "rb"))
+
+    def read_range(self, digest: str, offset: int, length: int) -> bytes:
+        path = self._path(digest)
+        return cast(bytes, self._filesystem.cat_file(path, start=offset, end=offset + length))
+
+    def exists(self, digest: str) -> bool:
+        return bool(self._filesystem.exists(self._path(digest)))
+
+    def _path(self, digest: str) -> str:
+        return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
+
+
+def _has_length(path: str, length: int) -> bool:
+    try:
+        return os.stat(path).st_size == length  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+
+
+def _check(digest: str) -> None:
+    # A hash becomes part of a path, so nothing else may be one.
+    if _HASH.fullmatch(digest) is None:
+        raise StoreError("A content hash is 64 hexadecimal characters in lower case.")
+
+
+@contextlib.contextmanager
+def _store_errors(action: str, digest: str | None = None) -> Iterator[None]:
+    what = f"content {digest}" if digest is not None else "content"
+    try:
+        yield
+    except StoreError:
+        raise
+    except FileNotFoundError as error:
+        if digest is None:
+            raise StoreError(f"The store cannot {action} {what}: its folder is gone.") from error
+        raise StoreError(
+            f"The store holds no {what}.",
+            remedy="Check that the store's setting names the folder or bucket used before.",
+        ) from error
+    # Every store behind fsspec brings its own errors (of its SDK, of HTTP, of credentials).
+    except Exception as error:
+        cause = getattr(error, "strerror", None) or type(error).__name__
+        raise StoreError(
+            f"The store cannot {action} {what}: {cause}.",
+            remedy="Check the store's setting, its credentials and its free space.",
+        ) from error

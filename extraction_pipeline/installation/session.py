@@ -1,0 +1,26 @@
+"""A whole installation opened for one command: stack, Dagster instance, definitions, pipeline."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dagster import DagsterInstance
+
+from extraction_pipeline.definitions import build_definitions
+from extraction_pipeline.installation.stack import local_stack
+from extraction_pipeline.lifecycle.opening import open_pipeline
+from extraction_pipeline.orchestration.driving import Driver
+from extraction_pipeline.settings import Settings
+
+
+@contextmanager
+def driving(settings: Settings, tell: Callable[[str], None]) -> Iterator[Driver]:
+    """A driver over the local stack. `tell` gets lines of progress."""
+    # Alembic and Dagster log to the root at start; a person at a terminal gets our lines instead.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    with local_stack(settings) as ready, DagsterInstance.get() as instance:
+        pipeline = open_pipeline(ready)
+        try:
+            yield Driver(instance, build_definitions(ready), pipeline, tell)
+        finally:
+            pipeline.engine.dispose()

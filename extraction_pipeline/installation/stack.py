@@ -1,0 +1,59 @@
+"""Starting what the environment does not name: the database, the batch server, Dagster's home."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from extraction_pipeline.installation.batch_server_process import batch_server_process
+from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline.ledger.embedded import embedded_postgres
+from extraction_pipeline.ledger.migrate import migrate, require_current
+from extraction_pipeline.settings import Settings, load_settings
+
+INSTANCE_FILE = Path(__file__).parent.parent / "dagster.yaml"
+
+
+@contextmanager
+def database(settings: Settings, *, create: bool = True) -> Iterator[Settings]:
+    """A database that is migrated: the one of the environment, or the embedded one of the home.
+
+    Sets the environment of this process and its children; yields the settings with it. With
+    `create` unset, tables are checked and not made. Raises `ConfigurationError` or `LedgerError`.
+    """
+    with ExitStack() as stack:
+        if settings.database_url is None:
+            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            url = stack.enter_context(embedded_postgres(settings.home / "postgres"))
+        else:
+            url = settings.database_url.get_secret_value()
+        os.environ["EXTRACTION_DATABASE_URL"] = url
+        os.environ["EXTRACTION_HOME"] = str(settings.home)
+        engine = open_engine(url)
+        try:
+            migrate(engine) if create else require_current(engine)
+        finally:
+            engine.dispose()
+        yield load_settings()
+
+
+@contextmanager
+def local_stack(settings: Settings) -> Iterator[Settings]:
+    """A database, a Dagster home, and, unless the environment names another, a batch server."""
+    with database(settings), ExitStack() as stack:
+        dagster_home(settings.home)
+        if "local_base_url" not in settings.model_fields_set:
+            base_url = stack.enter_context(batch_server_process(settings.home / "batch_server"))
+            os.environ["EXTRACTION_LOCAL_BASE_URL"] = base_url
+        yield load_settings()
+
+
+def dagster_home(home: Path) -> Path:
+    """The folder of Dagster's instance, with the instance file of this code in it."""
+    folder = Path(os.environ.get("DAGSTER_HOME") or home / "dagster")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if "DAGSTER_HOME" not in os.environ:
+        shutil.copyfile(INSTANCE_FILE, folder / "dagster.yaml")
+        os.environ["DAGSTER_HOME"] = str(folder)
+    return folder

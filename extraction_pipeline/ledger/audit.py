@@ -1,0 +1,36 @@
+"""The audit trail: what was decided, by whom, about which job or document. Rows only ever come."""
+
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, text
+
+from extraction_pipeline.ledger.states import AuditEvent
+
+
+def note(
+    connection: Connection,
+    event: AuditEvent,
+    actor: str,
+    *,
+    collection: str | None = None,
+    job: int | None = None,
+    document: int | None = None,
+    details: dict[str, Any] | None = None,
+) -> None:
+    """Append one row. `details` holds codes, counts and ids; never text of a document."""
+    connection.execute(
+        text("""
+            INSERT INTO extraction.audit_events
+                (event, actor, collection, batch_job_id, document_id, details)
+            VALUES (:event, :actor, :collection, :job, :document, CAST(:details AS jsonb))
+        """),
+        {
+            "event": event.value,
+            "actor": actor,
+            "collection": collection,
+            "job": job,
+            "document": document,
+            "details": orjson.dumps(details or {}).decode(),
+        },
+    )

@@ -1,0 +1,93 @@
+"""Connections to the one PostgreSQL: engines, errors without contents, and advisory locks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.exc import ArgumentError
+
+from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
+
+# First half of the two-integer advisory lock keys, so that they never meet those of Dagster.
+JOB_LOCK = 0x65787074
+CLAIM_LOCK = 0x65787063
+SCAN_LOCK = 0x65787073
+
+
+def open_engine(url: str, *, pool_size: int = 2) -> Engine:
+    """An engine with at most `pool_size` + 2 connections. Raises `ConfigurationError`.
+
+    Errors of the database leave it as `LedgerError` with the code and the constraint's name alone:
+    PostgreSQL's own sentence can hold a file's path or a record's values.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ConfigurationError(
+            "EXTRACTION_DATABASE_URL is not a database URL.",
+            remedy="Write it as postgresql://user:password@host:5432/name.",
+        ) from None
+    if not parsed.drivername.startswith("postgresql"):
+        raise ConfigurationError(
+            f"EXTRACTION_DATABASE_URL names {parsed.drivername}; only PostgreSQL works.",
+            remedy="Write it as postgresql://user:password@host:5432/name.",
+        )
+    engine = create_engine(
+        parsed.set(drivername="postgresql+psycopg2"),
+        pool_size=pool_size,
+        max_overflow=2,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        connect_args={"application_name": "extraction-pipeline", "connect_timeout": 10},
+    )
+    event.listen(engine, "handle_error", _without_contents)
+    return engine
+
+
+def _without_contents(context: ExceptionContext) -> None:
+    original = context.original_exception
+    code = getattr(original, "pgcode", None)
+    constraint = getattr(getattr(original, "diag", None), "constraint_name", None)
+    if context.is_disconnect or code is None or code.startswith(("08", "57P", "53")):
+        if context.is_pre_ping:
+            return  # the pool replaces the connection by itself
+        raise DatabaseUnavailable(
+            f"The database cannot be reached or broke off ({code or 'no connection'}).",
+            remedy="Check EXTRACTION_DATABASE_URL and the server; what was under way is repeated "
+            "safely.",
+        ) from None
+    named = f", constraint {constraint}" if constraint else ""
+    raise LedgerError(f"The database refused a statement (code {code}{named}).") from None
+
+
+@contextmanager
+def job_lock(engine: Engine, job: int) -> Iterator[bool]:
+    """Hold the lock of one batch job while a process works on it; yields whether it was free.
+
+    It belongs to the session, so PostgreSQL frees it the moment that the process dies.
+    """
+    with engine.connect() as connection:
+        held = bool(
+            connection.execute(
+                text("SELECT pg_try_advisory_lock(:kind, hashint8(:job))"),
+                {"kind": JOB_LOCK, "job": job},
+            ).scalar_one()
+        )
+        connection.commit()
+        try:
+            yield held
+        finally:
+            if held:
+                connection.execute(
+                    text("SELECT pg_advisory_unlock(:kind, hashint8(:job))"),
+                    {"kind": JOB_LOCK, "job": job},
+                )
+                connection.commit()
+
+
+def lock_until_commit(connection: Connection, kind: int, name: str) -> None:
+    """Wait for, and hold to the end of the transaction, the lock `name` of `kind`."""
+    connection.execute(
+        text("SELECT pg_advisory_xact_lock(:kind, hashtext(:name))"), {"kind": kind, "name": name}
+    )

@@ -1,0 +1,138 @@
+"""The members of batch jobs: one document's request each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class ItemRow:
+    """A member as the payload needs it."""
+
+    id: int
+    document_id: int
+    document_hash: str
+    text_hash: str
+    attempt: int
+    custom_id: str | None
+
+
+@dataclass(frozen=True)
+class ItemKeys:
+    """What is known of a member once its line is built."""
+
+    item_id: int
+    document_key: str
+    custom_id: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a member failed: a `FailureKind` value and a short code. No kind: it is given back
+    without an attempt being counted."""
+
+    item_id: int
+    kind: str | None
+    reason: str
+
+
+def members(
+    connection: Connection, job: int, *, state: str | None = None
+) -> Iterator[list[ItemRow]]:
+    """The members of a job in a fixed order, a thousand at a time."""
+    last = 0
+    narrowed = "AND i.state = CAST(:state AS extraction.item_state)" if state else ""
+    while True:
+        rows = connection.execute(
+            text(f"""
+                SELECT i.id, i.document_id, d.document_hash, i.text_hash, i.attempt, i.custom_id
+                FROM extraction.batch_items i JOIN extraction.documents d ON d.id = i.document_id
+                WHERE i.batch_job_id = :job AND i.id > :last {narrowed}
+                ORDER BY i.id LIMIT :chunk
+            """),
+            {"job": job, "last": last, "chunk": CHUNK, **({"state": state} if state else {})},
+        ).all()
+        if not rows:
+            return
+        yield [ItemRow(*row) for row in rows]
+        last = rows[-1].id
+
+
+def set_keys(connection: Connection, keys: Sequence[ItemKeys]) -> int:
+    """Write custom ids and document keys of members whose line is built."""
+    return connection.execute(
+        text("""
+            UPDATE extraction.batch_items i
+            SET document_key = k.document_key, custom_id = k.custom_id, updated_at = now()
+            FROM unnest(CAST(:items AS bigint[]), CAST(:keys AS text[]), CAST(:customs AS text[]))
+                 AS k(item_id, document_key, custom_id)
+            WHERE i.id = k.item_id AND i.state = 'claimed'
+        """),
+        {
+            "items": [key.item_id for key in keys],
+            "keys": [key.document_key for key in keys],
+            "customs": [key.custom_id for key in keys],
+        },
+    ).rowcount
+
+
+def fail_items(connection: Connection, failures: Sequence[Failure]) -> int:
+    """End open members as failed, or released. The kind decides about another attempt."""
+    return connection.execute(
+        text("""
+            UPDATE extraction.batch_items i
+            SET state = CAST(CASE WHEN f.kind IS NULL THEN 'released' ELSE 'failed' END
+                             AS extraction.item_state),
+                failure_kind = f.kind, failure_reason = f.reason, updated_at = now()
+            FROM unnest(CAST(:items AS bigint[]), CAST(:kinds AS text[]), CAST(:reasons AS text[]))
+                 AS f(item_id, kind, reason)
+            WHERE i.id = f.item_id AND i.state IN ('claimed', 'answered')
+        """),
+        {
+            "items": [failure.item_id for failure in failures],
+            "kinds": [failure.kind for failure in failures],
+            "reasons": [failure.reason for failure in failures],
+        },
+    ).rowcount
+
+
+def fail_job_items(connection: Connection, job: int, kind: str, reason: str) -> int:
+    """End every member of a job that still waits for an answer as failed."""
+    return connection.execute(
+        text("""
+            UPDATE extraction.batch_items
+            SET state = 'failed', failure_kind = :kind, failure_reason = :reason,
+                updated_at = now()
+            WHERE batch_job_id = :job AND state = 'claimed'
+        """),
+        {"job": job, "kind": kind, "reason": reason},
+    ).rowcount
+
+
+def release_job_items(connection: Connection, job: int, reason: str) -> int:
+    """Give every member that still waits for an answer back, without counting an attempt."""
+    return connection.execute(
+        text("""
+            UPDATE extraction.batch_items
+            SET state = 'released', failure_reason = :reason, updated_at = now()
+            WHERE batch_job_id = :job AND state = 'claimed'
+        """),
+        {"job": job, "reason": reason},
+    ).rowcount
+
+
+def items_by_custom_id(
+    connection: Connection, job: int, custom_ids: Sequence[str]
+) -> dict[str, tuple[int, bool]]:
+    """Members by custom id: (item id, whether it still waits for an answer)."""
+    rows = connection.execute(
+        text("""
+            SELECT custom_id, id, state = 'claimed' AS waits FROM extraction.batch_items
+            WHERE batch_job_id = :job AND custom_id = ANY(:customs)
+        """),
+        {"job": job, "customs": list(custom_ids)},
+    )
+    return {row.custom_id: (row.id, row.waits) for row in rows}

@@ -1,0 +1,269 @@
+"""Batch jobs: reading them, and moving them from state to state.
+
+Every move is one conditional statement whose row count is checked: who comes second gets
+`StateMoved` and changes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Row, text
+
+from extraction_pipeline.errors import LedgerError
+from extraction_pipeline.ledger.states import JobState
+
+
+class StateMoved(LedgerError):
+    """Another process moved this job first; its move stands."""
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """One batch job as the ledger holds it."""
+
+    id: int
+    job_key: str
+    version_id: int
+    collection: str
+    version_name: str
+    schema_version: str
+    provider: str
+    base_url: str
+    state: JobState
+    request_count: int
+    payload_hash: str | None
+    payload_bytes: int | None
+    input_id: str | None
+    job_id: str | None
+    provider_state: str | None
+    phase: str | None
+    submit_attempt: int
+    submit_http_status: int | None
+    submit_request_id: str | None
+    failure_kind: str | None
+    failure_code: str | None
+    poll_count: int
+    trouble_count: int
+    run_attempt: int
+    run_requested_at: datetime | None
+    created_at: datetime
+    submit_started_at: datetime | None
+    submitted_at: datetime | None
+    submission_recorded_at: datetime | None
+    due_at: datetime
+    ended_at: datetime | None
+    collected_at: datetime | None
+    published_at: datetime | None
+    results_recorded_at: datetime | None
+
+
+_COLUMNS = """
+    j.id, j.job_key, j.version_id, v.collection, v.name AS version_name, v.schema_version,
+    j.provider, j.base_url, j.state, j.request_count, j.payload_hash, j.payload_bytes, j.input_id,
+    j.job_id, j.provider_state, j.phase, j.submit_attempt, j.submit_http_status,
+    j.submit_request_id, j.failure_kind, j.failure_code, j.poll_count, j.trouble_count,
+    j.run_attempt, j.run_requested_at, j.created_at, j.submit_started_at, j.submitted_at,
+    j.submission_recorded_at, j.due_at, j.ended_at, j.collected_at, j.published_at,
+    j.results_recorded_at
+"""
+_FROM = """
+    FROM extraction.batch_jobs j JOIN extraction.extraction_versions v ON v.id = j.version_id
+"""
+
+
+def _job(row: Row[Any]) -> JobRow:
+    return JobRow(**{**row._mapping, "state": JobState(row.state)})
+
+
+def job_by_id(connection: Connection, job: int) -> JobRow:
+    """The job with this id of ours."""
+    return _job(
+        connection.execute(text(f"SELECT {_COLUMNS} {_FROM} WHERE j.id = :job"), {"job": job}).one()
+    )
+
+
+def job_by_key(connection: Connection, job_key: str) -> JobRow | None:
+    """The job with this job key, or `None`."""
+    row = connection.execute(
+        text(f"SELECT {_COLUMNS} {_FROM} WHERE j.job_key = :key"), {"key": job_key}
+    ).one_or_none()
+    return _job(row) if row else None
+
+
+def jobs_in(
+    connection: Connection,
+    states: Sequence[JobState],
+    *,
+    due_only: bool = False,
+    limit: int | None = None,
+) -> list[JobRow]:
+    """Jobs in these states, the longest due first."""
+    due = "AND j.due_at <= now()" if due_only else ""
+    rows = connection.execute(
+        text(f"""
+            SELECT {_COLUMNS} {_FROM}
+            WHERE j.state = ANY(CAST(:states AS extraction.job_state[])) {due}
+            ORDER BY j.due_at, j.id LIMIT :limit
+        """),
+        {"states": [state.value for state in states], "limit": limit},
+    )
+    return [_job(row) for row in rows]
+
+
+def jobs_to_run(connection: Connection, limit: int) -> list[JobRow]:
+    """Jobs that a run must carry on: to send or resolve, to collect, or to write records for."""
+    rows = connection.execute(
+        text(f"""
+            SELECT {_COLUMNS} {_FROM}
+            WHERE j.state IN ('ended', 'collected')
+               OR (j.state IN ('preparing', 'prepared', 'submitting', 'unresolved')
+                   AND j.due_at <= now())
+               OR (j.state NOT IN ('preparing', 'prepared', 'submitting', 'unresolved', 'held',
+                                   'rejected')
+                   AND j.submission_recorded_at IS NULL
+                   AND j.submitted_at < now() - interval '60 seconds')
+               OR (j.state = 'published' AND j.results_recorded_at IS NULL)
+            ORDER BY j.run_requested_at NULLS FIRST, j.id LIMIT :limit
+        """),
+        {"limit": limit},
+    )
+    return [_job(row) for row in rows]
+
+
+def unfinished(connection: Connection) -> dict[str, int]:
+    """How many jobs something is still to be done for without a person, by state."""
+    return {
+        row.state: row.jobs
+        for row in connection.execute(
+            text("""
+                SELECT state::text AS state, count(*) AS jobs FROM extraction.batch_jobs
+                WHERE state NOT IN ('published', 'rejected', 'failed', 'held')
+                   OR (state = 'published' AND results_recorded_at IS NULL)
+                GROUP BY state ORDER BY state
+            """)
+        )
+    }
+
+
+def claim_run(connection: Connection, job: JobRow) -> bool:
+    """Count one more run for this job; `False` if another tick did it first."""
+    return (
+        connection.execute(
+            text("""
+                UPDATE extraction.batch_jobs
+                SET run_attempt = run_attempt + 1, run_requested_at = now()
+                WHERE id = :job AND run_attempt = :attempt
+            """),
+            {"job": job.id, "attempt": job.run_attempt},
+        ).rowcount
+        == 1
+    )
+
+
+def move(
+    connection: Connection,
+    job: JobRow,
+    to: JobState,
+    *,
+    values: dict[str, object] | None = None,
+    stamp: str | None = None,
+) -> None:
+    """Move a job from the state and attempt that `job` was read in to `to`, with column values.
+
+    `stamp` names a time column that is set to now. Raises `StateMoved`.
+    """
+    columns = values or {}
+    sets = "".join(f", {name} = :v_{name}" for name in columns)
+    if stamp:
+        sets += f", {stamp} = now()"
+    moved = connection.execute(
+        text(f"""
+            UPDATE extraction.batch_jobs
+            SET state = CAST(:to AS extraction.job_state), updated_at = now() {sets}
+            WHERE id = :job AND state = CAST(:from AS extraction.job_state)
+              AND submit_attempt = :attempt
+        """),
+        {
+            "job": job.id,
+            "to": to.value,
+            "from": job.state.value,
+            "attempt": job.submit_attempt,
+            **{f"v_{name}": value for name, value in columns.items()},
+        },
+    ).rowcount
+    if moved != 1:
+        raise StateMoved(
+            f"Job {job.job_key} is no longer {job.state.value}: another run was faster.",
+            remedy="Nothing is lost; its state is shown by: extraction-pipeline status",
+        )
+
+
+def postpone(connection: Connection, job: JobRow, seconds: float, *, trouble: bool) -> None:
+    """Look at this job again after `seconds`; `trouble` counts a failed call, or ends the count."""
+    connection.execute(
+        text("""
+            UPDATE extraction.batch_jobs
+            SET due_at = now() + :wait, poll_count = poll_count + 1,
+                trouble_count = CASE WHEN :trouble THEN trouble_count + 1 ELSE 0 END
+            WHERE id = :job
+        """),
+        {"job": job.id, "wait": timedelta(seconds=seconds), "trouble": trouble},
+    )
+
+
+def due_now(connection: Connection, job: int) -> None:
+    """Let the next tick read this job."""
+    connection.execute(
+        text("UPDATE extraction.batch_jobs SET due_at = now(), poll_count = 0 WHERE id = :job"),
+        {"job": job},
+    )
+
+
+def seconds_since_submit(connection: Connection, job: int) -> float:
+    """Seconds since the last create call began, by the clock of the database."""
+    return float(
+        connection.execute(
+            text("""
+                SELECT extract(epoch FROM clock_timestamp() - submit_started_at)
+                FROM extraction.batch_jobs WHERE id = :job
+            """),
+            {"job": job},
+        ).scalar_one()
+    )
+
+
+def note_reading(
+    connection: Connection,
+    job: JobRow,
+    *,
+    provider_state: str,
+    total: int | None,
+    completed: int | None,
+    failed: int | None,
+) -> None:
+    """Keep what the provider last said of the job."""
+    connection.execute(
+        text("""
+            UPDATE extraction.batch_jobs
+            SET provider_state = :state, provider_total = :total,
+                provider_completed = :completed, provider_failed = :failed, updated_at = now()
+            WHERE id = :job
+        """),
+        {
+            "job": job.id,
+            "state": provider_state,
+            "total": total,
+            "completed": completed,
+            "failed": failed,
+        },
+    )
+
+
+def mark_recorded(connection: Connection, job: int, stage: str) -> None:
+    """Say that the materializations of `stage` (`submission` or `results`) are written."""
+    column = {"submission": "submission_recorded_at", "results": "results_recorded_at"}[stage]
+    connection.execute(
+        text(f"UPDATE extraction.batch_jobs SET {column} = now() WHERE id = :job"), {"job": job}
+    )

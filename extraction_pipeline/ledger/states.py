@@ -1,0 +1,90 @@
+"""The states that the database knows, as enums of the database and of Python."""
+
+from enum import StrEnum
+
+
+class DocumentState(StrEnum):
+    """Whether a document could be read to text."""
+
+    READABLE = "readable"
+    UNREADABLE = "unreadable"
+
+
+class JobState(StrEnum):
+    """Where a batch job is on its way.
+
+    preparing → prepared → submitting → submitted → ended → collected → published
+    with the side ways unresolved, held, rejected and failed.
+    """
+
+    PREPARING = "preparing"
+    """Members are claimed; the payload is not built yet. No call was made."""
+    PREPARED = "prepared"
+    """Payload and checksum are committed. No create call is under way."""
+    SUBMITTING = "submitting"
+    """A create call is about to be made, or was made and its outcome is not written yet."""
+    UNRESOLVED = "unresolved"
+    """The outcome of a create call is not known; the provider is searched before anything else."""
+    HELD = "held"
+    """A person must decide."""
+    SUBMITTED = "submitted"
+    """The provider has it and the job id is known."""
+    ENDED = "ended"
+    """The provider is done; its results are not fetched yet."""
+    COLLECTED = "collected"
+    """Result files are stored and their rows landed."""
+    PUBLISHED = "published"
+    """Every answer was validated; extractions are written."""
+    REJECTED = "rejected"
+    """The provider refused the create call; no job exists by it."""
+    FAILED = "failed"
+    """The provider ended the job as a whole without any result."""
+
+
+class ItemState(StrEnum):
+    """Where one document's request is."""
+
+    CLAIMED = "claimed"
+    """A member of a job whose answer is not here."""
+    ANSWERED = "answered"
+    """The raw response is stored and not validated yet."""
+    PUBLISHED = "published"
+    """The extraction is written."""
+    FAILED = "failed"
+    """This attempt failed; its kind decides whether there is another."""
+    RELEASED = "released"
+    """Given back without an attempt being counted."""
+
+
+OPEN_ITEM_STATES = (ItemState.CLAIMED, ItemState.ANSWERED, ItemState.PUBLISHED)
+"""States that forbid a further request for the same document and version."""
+
+
+class DocumentStatus(StrEnum):
+    """What a person sees of one document at one extraction version."""
+
+    PUBLISHED = "published"
+    INVALID = "invalid"
+    UNREADABLE = "unreadable"
+    FAILED = "failed"
+    WAITING = "waiting"
+
+
+class AuditEvent(StrEnum):
+    """What the audit trail records besides the state columns themselves."""
+
+    JOB_CREATED = "job_created"
+    JOB_SUBMITTED = "job_submitted"
+    JOB_UNRESOLVED = "job_unresolved"
+    JOB_ADOPTED = "job_adopted"
+    JOB_PROVEN_ABSENT = "job_proven_absent"
+    JOB_HELD = "job_held"
+    JOB_REJECTED = "job_rejected"
+    JOB_ENDED = "job_ended"
+    JOB_COLLECTED = "job_collected"
+    JOB_PUBLISHED = "job_published"
+    DUPLICATE_JOB = "duplicate_job"
+    FOREIGN_RESULT = "foreign_result"
+    REPEATED_RESULT = "repeated_result"
+    DOCUMENT_REVISED = "document_revised"
+    NIGHT_DONE = "night_done"

@@ -1,0 +1,229 @@
+"""Questions that people ask of the ledger: how far is each document, each job, each collection."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from extraction_pipeline.ledger.states import DocumentStatus
+
+# One row per document: its status at one version. `failed` and `invalid` mean that no attempt is
+# left; whatever still may become an extraction is `waiting`.
+_STATUS = """
+    SELECT d.id, d.document_hash, d.unreadable_reason, last.failure_kind, last.failure_reason,
+           last.attempt, last.job_key,
+           CASE
+             WHEN e.id IS NOT NULL THEN 'published'
+             WHEN d.state = 'unreadable' THEN 'unreadable'
+             WHEN last.state IN ('claimed', 'answered') THEN 'waiting'
+             WHEN last.state = 'failed' AND (last.failure_kind = 'rejected'
+                  OR last.failures >= :max_attempts)
+               THEN CASE WHEN last.failure_reason LIKE 'invalid_%' THEN 'invalid'
+                         ELSE 'failed' END
+             ELSE 'waiting'
+           END AS status,
+           e.text_hash IS NOT NULL AND e.text_hash IS DISTINCT FROM d.text_hash AS revised_since
+    FROM extraction.documents d
+    LEFT JOIN extraction.extraction_versions v
+           ON v.collection = d.collection AND v.name = :version
+    LEFT JOIN extraction.extractions e ON e.document_id = d.id AND e.version_id = v.id
+    LEFT JOIN LATERAL (
+        SELECT i.state, i.failure_kind, i.failure_reason, i.attempt, j.job_key,
+               (SELECT count(*) FROM extraction.batch_items f
+                WHERE f.document_id = d.id AND f.version_id = v.id
+                  AND f.failure_kind IN ('model', 'transport'))
+               AS failures
+        FROM extraction.batch_items i LEFT JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
+        WHERE i.document_id = d.id AND i.version_id = v.id
+        ORDER BY i.attempt DESC LIMIT 1
+    ) last ON true
+    WHERE d.collection = :collection
+"""
+
+
+@dataclass(frozen=True)
+class CollectionSummary:
+    """Documents of one collection at one version, by status; the five counts add up."""
+
+    documents: int
+    published: int
+    invalid: int
+    unreadable: int
+    failed: int
+    waiting: int
+    revised_since: int
+    sources_unread: int
+    provider_jobs: int
+    submitted_requests: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True)
+class DocumentLine:
+    """One document as `status` shows it."""
+
+    document_hash: str
+    status: DocumentStatus
+    reason: str | None
+    attempt: int | None
+    job_key: str | None
+
+
+@dataclass(frozen=True)
+class JobLine:
+    """One job as `status` shows it."""
+
+    job_key: str
+    collection: str
+    version: str
+    provider: str
+    state: str
+    provider_state: str | None
+    requests: int
+    job_id: str | None
+    failure_code: str | None
+    created_at: datetime
+    due_at: datetime
+
+
+def summarize(
+    connection: Connection, collection: str, version: str, max_attempts: int
+) -> CollectionSummary:
+    """Count the documents of a collection by their status at a version."""
+    asked = {"collection": collection, "version": version, "max_attempts": max_attempts}
+    counted = ", ".join(
+        f"count(*) FILTER (WHERE status = '{status.value}') AS {status.value}"
+        for status in DocumentStatus
+    )
+    counts = connection.execute(
+        text(f"""
+            SELECT count(*) AS documents, {counted},
+                   count(*) FILTER (WHERE revised_since) AS revised_since
+            FROM ({_STATUS}) s
+        """),
+        asked,
+    ).one()
+    rest = connection.execute(
+        text("""
+            WITH version AS (
+                SELECT id FROM extraction.extraction_versions
+                WHERE collection = :collection AND name = :version
+            ), jobs AS (
+                SELECT count(*) AS provider_jobs, sum(request_count) AS submitted_requests
+                FROM extraction.batch_jobs
+                WHERE version_id = (SELECT id FROM version) AND job_id IS NOT NULL
+            ), tokens AS (
+                SELECT sum(r.input_tokens) AS input_tokens, sum(r.output_tokens) AS output_tokens
+                FROM extraction.raw_responses r JOIN extraction.batch_items i ON i.id = r.item_id
+                WHERE i.version_id = (SELECT id FROM version)
+            ), unread AS (
+                SELECT count(*) AS sources_unread FROM extraction.document_sources
+                WHERE collection = :collection AND vanished_at IS NULL AND problem IS NOT NULL
+            )
+            SELECT sources_unread, provider_jobs,
+                   coalesce(submitted_requests, 0)::bigint AS submitted_requests,
+                   coalesce(input_tokens, 0)::bigint AS input_tokens,
+                   coalesce(output_tokens, 0)::bigint AS output_tokens
+            FROM jobs, tokens, unread
+        """),
+        asked,
+    ).one()
+    return CollectionSummary(**counts._mapping, **rest._mapping)
+
+
+def document_lines(
+    connection: Connection,
+    collection: str,
+    version: str,
+    max_attempts: int,
+    *,
+    hashes: Sequence[str] | None = None,
+    statuses: Sequence[DocumentStatus] | None = None,
+    limit: int | None = None,
+) -> list[DocumentLine]:
+    """Documents with their status, reason and last job, in order of registration."""
+    narrowed = "AND d.document_hash = ANY(:hashes)" if hashes is not None else ""
+    chosen = "WHERE status = ANY(:statuses)" if statuses is not None else ""
+    rows = connection.execute(
+        text(f"""
+            SELECT document_hash, status,
+                   CASE WHEN status = 'unreadable' THEN unreadable_reason ELSE failure_reason END,
+                   attempt, job_key
+            FROM ({_STATUS} {narrowed}) s {chosen} ORDER BY id LIMIT :limit
+        """),
+        {
+            "collection": collection,
+            "version": version,
+            "max_attempts": max_attempts,
+            "limit": limit,
+            **({"hashes": list(hashes)} if hashes is not None else {}),
+            **({"statuses": [s.value for s in statuses]} if statuses is not None else {}),
+        },
+    )
+    return [DocumentLine(row[0], DocumentStatus(row[1]), *row[2:]) for row in rows]
+
+
+def open_jobs(connection: Connection, limit: int) -> list[JobLine]:
+    """Jobs that are not at their end, the oldest first."""
+    rows = connection.execute(
+        text("""
+            SELECT j.job_key, v.collection, v.name, j.provider, j.state::text, j.provider_state,
+                   j.request_count, j.job_id, j.failure_code, j.created_at, j.due_at
+            FROM extraction.batch_jobs j
+            JOIN extraction.extraction_versions v ON v.id = j.version_id
+            WHERE j.state NOT IN ('published', 'rejected', 'failed')
+            ORDER BY j.id LIMIT :limit
+        """),
+        {"limit": limit},
+    )
+    return [JobLine(*row) for row in rows]
+
+
+def jobs_of_documents(
+    connection: Connection, collection: str, version: str, hashes: Sequence[str]
+) -> dict[int, list[str]]:
+    """Submitted jobs that these documents' open or last requests belong to, with the documents."""
+    rows = connection.execute(
+        text("""
+            SELECT DISTINCT ON (d.id) j.id, d.document_hash
+            FROM extraction.documents d
+            JOIN extraction.extraction_versions v
+                 ON v.collection = d.collection AND v.name = :version
+            JOIN extraction.batch_items i ON i.document_id = d.id AND i.version_id = v.id
+            JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
+            WHERE d.collection = :collection AND d.document_hash = ANY(:hashes)
+              AND j.job_id IS NOT NULL
+            ORDER BY d.id, i.attempt DESC
+        """),
+        {"collection": collection, "version": version, "hashes": list(hashes)},
+    )
+    found: dict[int, list[str]] = {}
+    for job, document_hash in rows:
+        found.setdefault(job, []).append(document_hash)
+    return found
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """Jobs that a provider has, and their requests; `last_job` is the newest job of any state."""
+
+    jobs: int
+    requests: int
+    last_job: int
+
+
+def submitted_since(connection: Connection, job: int) -> Submitted:
+    """What was submitted in jobs made after the job with this id; 0 for all."""
+    row = connection.execute(
+        text("""
+            SELECT count(*) FILTER (WHERE job_id IS NOT NULL) AS jobs,
+                   coalesce(sum(request_count) FILTER (WHERE job_id IS NOT NULL), 0)::bigint
+                   AS requests,
+                   coalesce(max(id), :job) AS last_job
+            FROM extraction.batch_jobs WHERE id > :job
+        """),
+        {"job": job},
+    ).one()
+    return Submitted(**row._mapping)

@@ -1,0 +1,343 @@
+"""The tables of the ledger, in their own schema. Constraints here keep promise 1 of the design."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Enum,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from extraction_pipeline.ledger.states import (
+    OPEN_ITEM_STATES,
+    DocumentState,
+    ItemState,
+    JobState,
+)
+
+SCHEMA = "extraction"
+
+metadata = MetaData(
+    schema=SCHEMA,
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    },
+)
+
+SHA256 = r"'^[0-9a-f]{64}$'"
+
+
+def _enum(kind: type[StrEnum], name: str) -> Enum:
+    return Enum(
+        kind,
+        name=name,
+        schema=SCHEMA,
+        values_callable=lambda members: [member.value for member in members],
+        metadata=metadata,
+    )
+
+
+def _id() -> Column[int]:
+    return Column("id", BigInteger, Identity(always=True), primary_key=True)
+
+
+def _time(name: str, *, nullable: bool = True, now: bool = False) -> Column[datetime]:
+    return Column(
+        name,
+        DateTime(timezone=True),
+        nullable=nullable and not now,
+        server_default=func.now() if now else None,
+    )
+
+
+documents = Table(
+    "documents",
+    metadata,
+    _id(),
+    Column("collection", Text, nullable=False),
+    Column("document_hash", Text, nullable=False),
+    Column("state", _enum(DocumentState, "document_state"), nullable=False),
+    Column("unreadable_reason", Text),
+    Column("kind", Text),
+    Column("encoding", Text),
+    Column("pages", Integer),
+    Column("pages_without_text", Integer),
+    Column("content_hash", Text, nullable=False),
+    Column("byte_size", BigInteger, nullable=False),
+    Column("text_hash", Text),
+    Column("text_characters", Integer),
+    Column("payload_bytes", BigInteger, comment="bytes of the text as a JSON string"),
+    _time("first_seen_at", now=True),
+    _time("updated_at", now=True),
+    _time("recorded_at"),
+    UniqueConstraint("collection", "document_hash"),
+    CheckConstraint(f"document_hash ~ {SHA256}", name="document_hash"),
+    CheckConstraint(
+        "(state = 'readable') = (text_hash IS NOT NULL AND payload_bytes IS NOT NULL)",
+        name="readable_has_text",
+    ),
+    CheckConstraint(
+        "(state = 'unreadable') = (unreadable_reason IS NOT NULL)", name="unreadable_has_reason"
+    ),
+)
+Index(
+    "documents_unrecorded_idx",
+    documents.c.collection,
+    postgresql_where=text("recorded_at IS NULL"),
+)
+
+document_sources = Table(
+    "document_sources",
+    metadata,
+    _id(),
+    Column("collection", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("record_id", Text, nullable=False, server_default=""),
+    Column("document_id", BigInteger, ForeignKey("extraction.documents.id")),
+    Column("byte_size", BigInteger),
+    Column("change_token", Text),
+    Column("problem", Text, comment="why the file could not be read; such a row has no document"),
+    _time("first_seen_at", now=True),
+    _time("last_seen_at", now=True),
+    _time("vanished_at"),
+    CheckConstraint("(document_id IS NULL) = (problem IS NOT NULL)", name="document_or_problem"),
+)
+Index(
+    "document_sources_current_idx",
+    document_sources.c.collection,
+    document_sources.c.path,
+    document_sources.c.record_id,
+    unique=True,
+    postgresql_where=text("vanished_at IS NULL"),
+)
+Index("document_sources_document_id_idx", document_sources.c.document_id)
+
+document_revisions = Table(
+    "document_revisions",
+    metadata,
+    _id(),
+    Column("document_id", BigInteger, ForeignKey("extraction.documents.id"), nullable=False),
+    Column("content_hash", Text, nullable=False),
+    Column("text_hash", Text),
+    _time("seen_at", now=True),
+    UniqueConstraint("document_id", "content_hash"),
+)
+
+extraction_versions = Table(
+    "extraction_versions",
+    metadata,
+    _id(),
+    Column("collection", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("recipe", JSONB, nullable=False),
+    Column("schema_version", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    _time("first_used_at", now=True),
+    UniqueConstraint("collection", "name"),
+)
+
+batch_jobs = Table(
+    "batch_jobs",
+    metadata,
+    _id(),
+    Column("job_key", Text, nullable=False, unique=True),
+    Column(
+        "version_id", BigInteger, ForeignKey("extraction.extraction_versions.id"), nullable=False
+    ),
+    Column("provider", Text, nullable=False),
+    Column("base_url", Text, nullable=False),
+    Column("state", _enum(JobState, "job_state"), nullable=False),
+    Column("request_count", Integer, nullable=False),
+    Column("payload_hash", Text),
+    Column("payload_bytes", BigInteger),
+    Column("input_id", Text),
+    Column("job_id", Text),
+    Column("provider_state", Text),
+    Column("submit_attempt", Integer, nullable=False, server_default="0"),
+    Column("submit_http_status", Integer),
+    Column("submit_request_id", Text),
+    Column("provider_total", Integer),
+    Column("provider_completed", Integer),
+    Column("provider_failed", Integer),
+    Column("phase", Text, comment="how the provider ended the job"),
+    Column("failure_kind", Text),
+    Column("failure_code", Text),
+    Column("poll_count", Integer, nullable=False, server_default="0"),
+    Column("trouble_count", Integer, nullable=False, server_default="0"),
+    Column("run_attempt", Integer, nullable=False, server_default="0"),
+    _time("run_requested_at"),
+    _time("created_at", now=True),
+    _time("submit_started_at"),
+    _time("submitted_at"),
+    _time("submission_recorded_at"),
+    _time("due_at", now=True),
+    _time("ended_at"),
+    _time("collected_at"),
+    _time("published_at"),
+    _time("results_recorded_at"),
+    _time("updated_at", now=True),
+    CheckConstraint(
+        "(state IN ('submitted', 'ended', 'collected', 'published')) <= (job_id IS NOT NULL)",
+        name="job_id_known",
+    ),
+    CheckConstraint(
+        "state = 'preparing' OR payload_hash IS NOT NULL OR state = 'rejected'",
+        name="payload_before_call",
+    ),
+)
+Index(
+    "batch_jobs_provider_job_id_idx",
+    batch_jobs.c.provider,
+    batch_jobs.c.job_id,
+    unique=True,
+    postgresql_where=text("job_id IS NOT NULL"),
+)
+Index(
+    "batch_jobs_open_idx",
+    batch_jobs.c.due_at,
+    postgresql_where=text(
+        "state NOT IN ('published', 'rejected', 'failed') OR results_recorded_at IS NULL"
+    ),
+)
+
+batch_items = Table(
+    "batch_items",
+    metadata,
+    _id(),
+    Column("batch_job_id", BigInteger, ForeignKey("extraction.batch_jobs.id")),
+    Column("document_id", BigInteger, ForeignKey("extraction.documents.id"), nullable=False),
+    Column(
+        "version_id", BigInteger, ForeignKey("extraction.extraction_versions.id"), nullable=False
+    ),
+    Column("attempt", Integer, nullable=False),
+    Column("state", _enum(ItemState, "item_state"), nullable=False),
+    Column("document_key", Text),
+    Column("custom_id", Text),
+    Column("text_hash", Text, nullable=False),
+    Column("failure_kind", Text),
+    Column("failure_reason", Text, comment="a short code, never the provider's sentence"),
+    _time("updated_at", now=True),
+    UniqueConstraint("batch_job_id", "custom_id"),
+    UniqueConstraint("document_id", "version_id", "attempt"),
+    CheckConstraint("(state = 'failed') = (failure_kind IS NOT NULL)", name="failed_has_kind"),
+    CheckConstraint("state = 'failed' OR batch_job_id IS NOT NULL", name="member_of_a_job"),
+)
+Index(
+    "batch_items_one_open_idx",
+    batch_items.c.document_id,
+    batch_items.c.version_id,
+    unique=True,
+    postgresql_where=text(
+        f"state IN ({', '.join(repr(state.value) for state in OPEN_ITEM_STATES)})"
+    ),
+)
+Index("batch_items_job_state_idx", batch_items.c.batch_job_id, batch_items.c.state)
+
+result_files = Table(
+    "result_files",
+    metadata,
+    _id(),
+    Column("batch_job_id", BigInteger, ForeignKey("extraction.batch_jobs.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("reference", Text, nullable=False),
+    Column("content_hash", Text, nullable=False),
+    Column("byte_size", BigInteger, nullable=False),
+    _time("fetched_at", now=True),
+    UniqueConstraint("batch_job_id", "kind"),
+)
+
+raw_responses = Table(
+    "raw_responses",
+    metadata,
+    _id(),
+    Column(
+        "item_id", BigInteger, ForeignKey("extraction.batch_items.id"), nullable=False, unique=True
+    ),
+    Column("result_file_id", BigInteger, ForeignKey("extraction.result_files.id"), nullable=False),
+    Column("byte_offset", BigInteger, nullable=False),
+    Column("byte_length", Integer, nullable=False),
+    Column("body_hash", Text, nullable=False),
+    Column("schema_version", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("http_status", Integer),
+    Column("request_id", Text),
+    Column("model", Text),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    _time("received_at", now=True),
+)
+
+extractions = Table(
+    "extractions",
+    metadata,
+    _id(),
+    Column("document_id", BigInteger, ForeignKey("extraction.documents.id"), nullable=False),
+    Column(
+        "version_id", BigInteger, ForeignKey("extraction.extraction_versions.id"), nullable=False
+    ),
+    Column(
+        "raw_response_id", BigInteger, ForeignKey("extraction.raw_responses.id"), nullable=False
+    ),
+    Column("schema_version", Text, nullable=False),
+    Column("text_hash", Text, nullable=False),
+    Column("body", JSONB, nullable=False),
+    Column("body_hash", Text, nullable=False),
+    Column("evidence_found", Integer, nullable=False),
+    Column("evidence_total", Integer, nullable=False),
+    Column("published_by", Text, comment="the run that wrote it"),
+    _time("published_at", now=True),
+    UniqueConstraint("document_id", "version_id"),
+)
+Index("extractions_raw_response_id_idx", extractions.c.raw_response_id)
+Index(
+    "extractions_version_id_published_at_idx", extractions.c.version_id, extractions.c.published_at
+)
+
+audit_events = Table(
+    "audit_events",
+    metadata,
+    _id(),
+    _time("at", now=True),
+    Column("event", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("collection", Text),
+    Column("batch_job_id", BigInteger, ForeignKey("extraction.batch_jobs.id")),
+    Column("document_id", BigInteger, ForeignKey("extraction.documents.id")),
+    Column("details", JSONB, nullable=False, server_default="{}"),
+)
+Index("audit_events_batch_job_id_idx", audit_events.c.batch_job_id)
+Index("audit_events_event_at_idx", audit_events.c.event, audit_events.c.at)
+
+__all__ = [
+    "audit_events",
+    "batch_items",
+    "batch_jobs",
+    "document_revisions",
+    "document_sources",
+    "documents",
+    "extraction_versions",
+    "extractions",
+    "metadata",
+    "raw_responses",
+    "result_files",
+]

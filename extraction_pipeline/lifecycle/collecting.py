@@ -1,0 +1,251 @@
+"""Collecting: the results of an ended job are fetched once, stored, and landed row by row.
+
+Result files go whole into the content store before a line of them is read. A row is joined to its
+document by custom id alone, never by position. Members without a row get an end by how the job
+ended: expired and missing ones a new attempt, cancelled ones are given back.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from sqlalchemy import Connection
+
+from extraction_pipeline.ledger import answers, items, jobs
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.database import job_lock
+from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
+from extraction_pipeline.providers.base import (
+    BatchProvider,
+    FailureKind,
+    JobPhase,
+    JobStatus,
+    ResultReference,
+    UndecodableResult,
+)
+from extraction_pipeline.providers.errors import CallFailed
+
+log = logging.getLogger(__name__)
+
+LIMIT_CODES = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
+"""Codes of a whole job's failure that say `later`, not `never`: no attempt is used up."""
+
+EMPTY_END_PATIENCE = 5
+"""Readings of an ended job without result files before its rows count as missing."""
+
+
+@dataclass
+class Landing:
+    """What one collection brought. `missing` members had no row of their own."""
+
+    landed: int = 0
+    missing: int = 0
+    foreign: int = 0
+    repeated: int = 0
+    undecodable: int = 0
+
+
+@dataclass(frozen=True)
+class _Line:
+    offset: int
+    data: bytes
+
+
+def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, Landing]:
+    """Fetch and land the results of an ended job. A job in any other state stays as it is.
+
+    Raises `ProviderError` (the job stays ended and is tried again) and `StateMoved`.
+    """
+    landing = Landing()
+    with job_lock(pipeline.engine, job_id) as held:
+        with pipeline.engine.connect() as connection:
+            job = jobs.job_by_id(connection, job_id)
+        if not held:
+            raise jobs.StateMoved(
+                f"Job {job.job_key} is being collected by another run.",
+                remedy="Nothing is lost; this run has nothing to do.",
+            )
+        if job.state is not JobState.ENDED:
+            return job, landing
+        provider = pipeline.provider(job.provider)
+        status = provider.status(job.job_id or "")
+        if not status.results and _results_may_come(job, status):
+            with pipeline.engine.begin() as connection:
+                jobs.postpone(connection, job, pipeline.settings.poll_seconds, trouble=True)
+            raise CallFailed(
+                f"Job {job.job_key} ended and its result files are not there yet.",
+                kind=FailureKind.TRANSPORT,
+            )
+        for result in status.results:
+            file_id, content_hash = _fetch(pipeline, provider, job, result)
+            with pipeline.store.open(content_hash) as stored:
+                _land_file(pipeline, provider, job, file_id, stored, landing)
+        return _close(pipeline, job, status, landing, actor), landing
+
+
+def _results_may_come(job: jobs.JobRow, status: JobStatus) -> bool:
+    return (
+        status.phase is JobPhase.ENDED
+        and bool(status.counts.completed or status.counts.failed)
+        and job.trouble_count < EMPTY_END_PATIENCE
+    )
+
+
+def _fetch(
+    pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, result: ResultReference
+) -> tuple[int, str]:
+    """(id, content hash) of a stored result stream; fetched only if it was not before."""
+    with pipeline.engine.connect() as connection:
+        known = answers.result_file(connection, job.id, result.kind.value)
+    if known is not None:
+        return known
+    with scratch_file() as path:
+        with provider.download(result) as chunks, path.open("wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+        _require_whole(path, provider, job)
+        size = path.stat().st_size
+        content_hash = pipeline.store.put_file(path)
+    with pipeline.engine.begin() as connection:
+        file_id = answers.add_result_file(
+            connection, job.id, result.kind.value, result.reference, content_hash, size
+        )
+    return file_id, content_hash
+
+
+def _require_whole(path: Path, provider: BatchProvider, job: jobs.JobRow) -> None:
+    """Refuse a body that was cut in mid-line under a good status."""
+    last = b""
+    with path.open("rb") as file:
+        for line in file:
+            last = line
+    if not last or last.endswith(b"\n"):
+        return
+    try:
+        provider.decode_result(last)
+    except UndecodableResult:
+        raise CallFailed(
+            f"The results of job {job.job_key} were cut short; they are fetched again.",
+            kind=FailureKind.TRANSPORT,
+        ) from None
+
+
+def _land_file(
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    job: jobs.JobRow,
+    file_id: int,
+    stored: BinaryIO,
+    landing: Landing,
+) -> None:
+    for lines in _line_chunks(stored):
+        rows: dict[str, answers.RawRow] = {}
+        decoded: list[tuple[str, answers.RawRow]] = []
+        for line in lines:
+            try:
+                result = provider.decode_result(line.data)
+            except UndecodableResult:
+                landing.undecodable += 1
+                continue
+            decoded.append(
+                (
+                    result.custom_id,
+                    answers.RawRow(
+                        item_id=0,
+                        byte_offset=line.offset,
+                        byte_length=len(line.data),
+                        body_hash=hashlib.sha256(line.data).hexdigest(),
+                        outcome=result.outcome.value,
+                        http_status=result.http_status,
+                        request_id=result.request_id,
+                        model=result.model,
+                        input_tokens=result.usage.input_tokens,
+                        output_tokens=result.usage.output_tokens,
+                    ),
+                )
+            )
+        with pipeline.engine.begin() as connection:
+            known = items.items_by_custom_id(
+                connection, job.id, [custom_id for custom_id, _ in decoded]
+            )
+            for custom_id, row in decoded:
+                if custom_id not in known:
+                    landing.foreign += 1
+                    note(connection, AuditEvent.FOREIGN_RESULT, "collect", job=job.id)
+                elif custom_id in rows or not known[custom_id][1]:
+                    landing.repeated += 1
+                else:
+                    rows[custom_id] = answers.with_item(row, known[custom_id][0])
+            landing.landed += answers.land(
+                connection, file_id, job.schema_version, list(rows.values())
+            )
+
+
+def _line_chunks(stored: BinaryIO) -> Iterator[list[_Line]]:
+    """Lines with their offsets, split on newline bytes only, without the newline."""
+    offset = 0
+    chunk: list[_Line] = []
+    for line in stored:
+        data = line.rstrip(b"\r\n")
+        if data:
+            chunk.append(_Line(offset, data))
+        offset += len(line)
+        if len(chunk) >= items.CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _close(
+    pipeline: Pipeline, job: jobs.JobRow, status: JobStatus, landing: Landing, actor: str
+) -> jobs.JobRow:
+    """Give the members without a row their end, and the job its next state."""
+    with pipeline.engine.begin() as connection:
+        landing.missing = _end_the_rest(connection, job, status)
+        nothing_came = status.phase is JobPhase.FAILED and not status.results
+        jobs.move(
+            connection,
+            job,
+            JobState.FAILED if nothing_came else JobState.COLLECTED,
+            values={"failure_kind": _job_kind(status).value} if nothing_came else None,
+            stamp="collected_at",
+        )
+        note(
+            connection,
+            AuditEvent.JOB_COLLECTED,
+            actor,
+            job=job.id,
+            details={
+                "phase": status.phase.value,
+                "code": status.error_code,
+                "landed": landing.landed,
+                "missing": landing.missing,
+                "foreign": landing.foreign,
+                "repeated": landing.repeated,
+                "undecodable": landing.undecodable,
+            },
+        )
+        return jobs.job_by_id(connection, job.id)
+
+
+def _job_kind(status: JobStatus) -> FailureKind:
+    limited = status.error_code in LIMIT_CODES
+    return FailureKind.TRANSPORT if limited else FailureKind.REJECTED
+
+
+def _end_the_rest(connection: Connection, job: jobs.JobRow, status: JobStatus) -> int:
+    if status.phase is JobPhase.CANCELLED:
+        return items.release_job_items(connection, job.id, "cancelled")
+    if status.phase is JobPhase.EXPIRED:
+        return items.fail_job_items(connection, job.id, FailureKind.TRANSPORT.value, "expired")
+    if status.phase is JobPhase.FAILED:
+        code = status.error_code or "job_failed"
+        if _job_kind(status) is FailureKind.TRANSPORT:
+            return items.release_job_items(connection, job.id, code)
+        return items.fail_job_items(connection, job.id, FailureKind.REJECTED.value, code)
+    return items.fail_job_items(connection, job.id, FailureKind.MODEL.value, "missing_from_results")

@@ -1,0 +1,61 @@
+"""Opening the pipeline from settings: the one place where its parts are put together."""
+
+import os
+from functools import lru_cache
+
+from extraction_pipeline.collections.loader import load_collections
+from extraction_pipeline.documents.store import ContentStore
+from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline.ledger.migrate import require_current
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.providers.base import BatchProvider
+from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.registry import ProviderName, build_provider
+from extraction_pipeline.settings import Settings
+
+
+def open_pipeline(settings: Settings) -> Pipeline:
+    """A pipeline over the database that the settings name; its tables must be current.
+
+    Raises `ConfigurationError`, `DatabaseUnavailable` or `LedgerError`.
+    """
+    if settings.database_url is None:
+        raise ConfigurationError(
+            "EXTRACTION_DATABASE_URL is not set.",
+            remedy="Set it to a PostgreSQL URL; `extraction-pipeline dev` starts one by itself.",
+        )
+    engine = open_engine(settings.database_url.get_secret_value())
+    require_current(engine)
+
+    @lru_cache
+    def provider(name: str) -> BatchProvider:
+        return build_provider(ProviderName(name), endpoint_of(settings, ProviderName(name)))
+
+    return Pipeline(
+        engine=engine,
+        store=ContentStore(settings.store_location),
+        settings=settings,
+        collections={
+            collection.name: collection
+            for collection in load_collections(settings.collections, os.environ)
+        },
+        provider=provider,
+    )
+
+
+def endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
+    """Where a provider is reached, and with which key."""
+    match name:
+        case ProviderName.LOCAL:
+            base_url, key = settings.local_base_url, settings.local_api_key
+        case ProviderName.OPENAI:
+            base_url, key = settings.openai_base_url, settings.openai_api_key
+    return ProviderEndpoint(
+        base_url=base_url,
+        api_key=key.get_secret_value() if key else None,
+        organization=settings.openai_organization if name is ProviderName.OPENAI else None,
+        project=settings.openai_project if name is ProviderName.OPENAI else None,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+    )

@@ -1,0 +1,23 @@
+"""How long to wait before a job is looked at again. Pure."""
+
+import random
+
+SUBMIT_RETRY_SECONDS = 30.0
+
+
+def next_poll(
+    polls: int, troubles: int, *, first: float, longest: float, retry_after: float | None = None
+) -> float:
+    """Seconds to the next reading of a job after `polls` readings.
+
+    The interval grows by half with each reading and doubles with each failed call in a row, up to
+    `longest`; a tenth of jitter keeps jobs apart. What the provider asks for is a lower bound.
+    """
+    grown = first * (1.5 ** min(polls, 40)) * (2.0 ** min(troubles, 20))
+    wait = min(grown, longest) * random.uniform(0.9, 1.1)
+    return max(wait, retry_after or 0.0)
+
+
+def next_run(attempt: int) -> float:
+    """Seconds after which another run may be asked for, when the last one left the job undone."""
+    return float(min(7.5 * (2.0 ** min(attempt, 10)), 900.0))

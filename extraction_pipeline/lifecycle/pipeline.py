@@ -1,0 +1,43 @@
+"""What every step of the lifecycle works with, opened once per process."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sqlalchemy import Engine
+
+from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.documents.store import ContentStore
+from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.providers.base import BatchProvider
+from extraction_pipeline.settings import Settings
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The ledger, the store, the collections and the providers of one installation."""
+
+    engine: Engine
+    store: ContentStore
+    settings: Settings
+    collections: Mapping[str, Collection]
+    provider: Callable[[str], BatchProvider]
+
+    def collection(self, name: str) -> Collection:
+        """The collection of this name. Raises `ConfigurationError` naming those that exist."""
+        try:
+            return self.collections[name]
+        except KeyError:
+            raise ConfigurationError(
+                f"There is no collection {name}.",
+                remedy=f"Known are: {', '.join(sorted(self.collections))}.",
+            ) from None
+
+
+@contextmanager
+def scratch_file() -> Iterator[Path]:
+    """A file for one payload or result stream; it and its folder vanish at the end."""
+    with TemporaryDirectory(prefix="extraction-") as folder:
+        yield Path(folder) / "file"

@@ -1,0 +1,187 @@
+"""Publishing: stored answers become validated extractions, or failures with a kind.
+
+Everything here reads the raw responses that are stored; nothing calls a provider. So a failure of
+the database is mended by running it again, and so is a change of the normalization.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.errors import LedgerError, StoreError
+from extraction_pipeline.ledger import answers, items, jobs
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.database import job_lock
+from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.versions import find_version
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.recipes import type_of
+from extraction_pipeline.providers.base import AnswerOutcome, BatchProvider, FailureKind
+from extraction_pipeline.schemas.document_type import DocumentType
+from extraction_pipeline.schemas.evidence import check_evidence
+from extraction_pipeline.schemas.validation import InvalidAnswer, validate_answer
+
+OUTCOME_KINDS: dict[AnswerOutcome, FailureKind | None] = {
+    AnswerOutcome.REFUSED: FailureKind.MODEL,
+    AnswerOutcome.TRUNCATED: FailureKind.MODEL,
+    AnswerOutcome.BLOCKED: FailureKind.MODEL,
+    AnswerOutcome.EMPTY: FailureKind.MODEL,
+    AnswerOutcome.ERRORED: FailureKind.MODEL,
+    AnswerOutcome.REJECTED: FailureKind.REJECTED,
+    AnswerOutcome.ACCOUNT: FailureKind.ACCOUNT,
+    AnswerOutcome.EXPIRED: FailureKind.TRANSPORT,
+    AnswerOutcome.CANCELLED: None,  # a person stopped it: no attempt is counted
+}
+
+
+@dataclass
+class Publication:
+    """What one pass published. `failed` counts answers that did not become an extraction."""
+
+    published: list[str] = field(default_factory=list)
+    changed: int = 0
+    failed: int = 0
+    missing: list[str] = field(default_factory=list)
+
+
+def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publication:
+    """Validate and publish every stored answer of a collected job, and close it."""
+    result = Publication()
+    with job_lock(pipeline.engine, job_id) as held:
+        with pipeline.engine.connect() as connection:
+            job = jobs.job_by_id(connection, job_id)
+        if not held:
+            raise jobs.StateMoved(
+                f"Job {job.job_key} is being published by another run.",
+                remedy="Nothing is lost; this run has nothing to do.",
+            )
+        if job.state is not JobState.COLLECTED:
+            return result
+        kind = type_of(pipeline.collection(job.collection))
+        provider = pipeline.provider(job.provider)
+        with pipeline.engine.connect() as reading:
+            for chunk in answers.answers_of_job(reading, job.id):
+                _publish_chunk(pipeline, provider, kind, job.version_id, chunk, run_id, result)
+        with pipeline.engine.begin() as connection:
+            jobs.move(connection, job, JobState.PUBLISHED, stamp="published_at")
+            note(
+                connection,
+                AuditEvent.JOB_PUBLISHED,
+                run_id or "command line",
+                job=job.id,
+                details={"published": len(result.published), "failed": result.failed},
+            )
+    return result
+
+
+def replay(
+    pipeline: Pipeline,
+    collection: Collection,
+    version_name: str,
+    hashes: Sequence[str],
+    run_id: str | None,
+) -> Publication:
+    """Publish again from stored raw responses, without inference.
+
+    `missing` names the documents that have no stored answer at this version.
+    """
+    result = Publication()
+    with pipeline.engine.connect() as connection:
+        version = find_version(connection, collection.name, version_name)
+        found = answers.latest_answers(connection, version.id, hashes) if version else []
+    if version is not None:
+        kind = type_of(collection)
+        provider = pipeline.provider(version.provider)
+        for start in range(0, len(found), answers.CHUNK):
+            chunk = found[start : start + answers.CHUNK]
+            _publish_chunk(pipeline, provider, kind, version.id, chunk, run_id, result)
+    answered = {answer.document_hash for answer in found}
+    result.missing = [one for one in hashes if one not in answered]
+    return result
+
+
+def _publish_chunk(
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    kind: DocumentType,
+    version_id: int,
+    chunk: Sequence[answers.StoredAnswer],
+    run_id: str | None,
+    result: Publication,
+) -> None:
+    rows: list[answers.ExtractionRow] = []
+    failures: list[items.Failure] = []
+    hashes: list[str] = []
+    for answer, line in _with_lines(pipeline, chunk):
+        judged = _judge(pipeline, provider, kind, answer, line)
+        if isinstance(judged, items.Failure):
+            failures.append(judged)
+        else:
+            rows.append(judged)
+            hashes.append(answer.document_hash)
+    with pipeline.engine.begin() as connection:
+        result.changed += answers.publish(connection, version_id, rows, run_id)
+        items.fail_items(connection, failures)
+    result.published.extend(hashes)
+    result.failed += len(failures)
+
+
+def _with_lines(
+    pipeline: Pipeline, chunk: Sequence[answers.StoredAnswer]
+) -> Iterable[tuple[answers.StoredAnswer, bytes]]:
+    """Answers with their bytes, reading each result file once and forwards."""
+    ordered = sorted(chunk, key=lambda answer: (answer.content_hash, answer.byte_offset))
+    for content_hash in dict.fromkeys(answer.content_hash for answer in ordered):
+        with pipeline.store.open(content_hash) as stored:
+            for answer in ordered:
+                if answer.content_hash == content_hash:
+                    stored.seek(answer.byte_offset)
+                    yield answer, stored.read(answer.byte_length)
+
+
+def _judge(
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    kind: DocumentType,
+    answer: answers.StoredAnswer,
+    line: bytes,
+) -> answers.ExtractionRow | items.Failure:
+    decoded = provider.decode_result(line)
+    if decoded.outcome is not AnswerOutcome.COMPLETED or decoded.text is None:
+        outcome = decoded.outcome
+        if outcome is AnswerOutcome.COMPLETED:
+            outcome = AnswerOutcome.EMPTY
+        failure = OUTCOME_KINDS[outcome]
+        return items.Failure(answer.item_id, failure and failure.value, outcome.value)
+    if answer.schema_version != kind.schema_version:
+        raise LedgerError(
+            f"A stored answer was asked for with schema {answer.schema_version}, this code has "
+            f"{kind.schema_version}.",
+            remedy="Use a new extraction version for the new schema.",
+        )
+    validated = validate_answer(kind, decoded.text)
+    if isinstance(validated, InvalidAnswer):
+        return items.Failure(
+            answer.item_id, FailureKind.MODEL.value, f"invalid_{validated.reason.value}"
+        )
+    body = orjson.dumps(validated.record, option=orjson.OPT_SORT_KEYS)
+    try:
+        evidence = check_evidence(validated.record, pipeline.store.get(answer.text_hash).decode())
+    except StoreError as error:
+        raise StoreError(
+            f"The text of document {answer.document_hash} is not in the store: {error.message}"
+        ) from error
+    return answers.ExtractionRow(
+        raw_id=answer.raw_id,
+        item_id=answer.item_id,
+        document_id=answer.document_id,
+        text_hash=answer.text_hash,
+        schema_version=kind.schema_version,
+        body=body.decode(),
+        body_hash=hashlib.sha256(body).hexdigest(),
+        evidence_found=evidence.found,
+        evidence_total=evidence.total,
+    )

@@ -1,0 +1,99 @@
+"""Resolving: a create call of unknown outcome is looked for at the provider, never guessed.
+
+Found under its job key, the job is adopted. Not found after the call's time-out and a grace period
+(lists may lag), it is proven absent and sent again under the same key.
+"""
+
+from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.database import job_lock
+from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.pacing import next_poll
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.sending import Sent, mark_submitted, send
+from extraction_pipeline.providers.base import FoundJob
+from extraction_pipeline.providers.errors import ProviderError
+
+
+def resolve(pipeline: Pipeline, job_id: int, actor: str) -> Sent:
+    """Carry a job on that is not with the provider for certain, whatever state it was left in."""
+    with job_lock(pipeline.engine, job_id) as held:
+        with pipeline.engine.connect() as connection:
+            job = jobs.job_by_id(connection, job_id)
+        if not held:
+            return Sent(job.state, f"Job {job.job_key}: another run is at work on it.")
+        if job.state is JobState.SUBMITTING:
+            # Its lock is free: the process that made the call is gone.
+            with pipeline.engine.begin() as connection:
+                jobs.move(connection, job, JobState.UNRESOLVED)
+                note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
+                job = jobs.job_by_id(connection, job.id)
+        if job.state is JobState.UNRESOLVED:
+            return _search(pipeline, job, actor)
+        return send(pipeline, job, actor)
+
+
+def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
+    assert job.submit_started_at is not None
+    settings = pipeline.settings
+    try:
+        found = pipeline.provider(job.provider).find(job.job_key, job.submit_started_at)
+    except ProviderError as error:
+        wait = next_poll(
+            0,
+            job.trouble_count,
+            first=settings.poll_seconds,
+            longest=settings.poll_max_seconds,
+            retry_after=error.retry_after,
+        )
+        with pipeline.engine.begin() as connection:
+            jobs.postpone(connection, job, wait, trouble=True)
+        return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
+    if found:
+        return _adopt(pipeline, job, found, actor)
+    with pipeline.engine.begin() as connection:
+        certain_after = settings.read_timeout + settings.resolve_grace_seconds
+        left = certain_after - jobs.seconds_since_submit(connection, job.id)
+        if left > 0:
+            jobs.postpone(connection, job, left, trouble=False)
+            return Sent(
+                job.state,
+                f"Job {job.job_key} is not listed by {job.provider}; it counts as absent in "
+                f"{left:.0f} s.",
+            )
+        # The upload may be gone as well; bringing it again costs nothing.
+        jobs.move(connection, job, JobState.PREPARED, values={"input_id": None})
+        note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
+        job = jobs.job_by_id(connection, job.id)
+    return send(pipeline, job, actor)
+
+
+def _adopt(pipeline: Pipeline, job: jobs.JobRow, found: tuple[FoundJob, ...], actor: str) -> Sent:
+    ours, *others = sorted(
+        found, key=lambda one: (one.created_at is None, one.created_at, one.job_id)
+    )
+    with pipeline.engine.begin() as connection:
+        mark_submitted(
+            connection,
+            job,
+            ours.job_id,
+            ours.provider_state,
+            job.submit_http_status,
+            job.submit_request_id,
+        )
+        note(connection, AuditEvent.JOB_ADOPTED, actor, job=job.id, details={"job_id": ours.job_id})
+        for other in others:
+            note(
+                connection,
+                AuditEvent.DUPLICATE_JOB,
+                actor,
+                job=job.id,
+                details={"job_id": other.job_id},
+            )
+    cause = (
+        f"Job {job.job_key} exists {len(found)} times at {job.provider}; {ours.job_id} is kept. "
+        f"Cancel there: {', '.join(other.job_id for other in others)}."
+        if others
+        else None
+    )
+    return Sent(JobState.SUBMITTED, cause)

@@ -1,0 +1,275 @@
+"""Sending one job: commit the intent, call the provider once, write what it said.
+
+    preparing ─▶ prepared ─▶ submitting ─▶ submitted
+                     ▲            ├──▶ rejected
+                     └────────────┴──▶ unresolved (see `resolution`)
+
+A process may die between any two steps. What it leaves says how far it came: in `preparing` and
+`prepared` no create call was made, so the job is simply carried on; in `submitting` one may have
+been made, so the provider is searched first.
+"""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copyfileobj
+
+from sqlalchemy import Connection
+
+from extraction_pipeline.errors import StoreError
+from extraction_pipeline.ledger import items, jobs
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.database import job_lock
+from extraction_pipeline.ledger.states import AuditEvent, ItemState, JobState
+from extraction_pipeline.ledger.versions import version_by_id
+from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
+from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
+from extraction_pipeline.lifecycle.recipes import build_request, recipe_from_document
+from extraction_pipeline.providers.base import BatchProvider, FailureKind
+from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """How far a job came. `stop` says that the account, not the job, is at fault."""
+
+    state: JobState
+    cause: str | None = None
+    stop: bool = False
+
+    @property
+    def submitted(self) -> bool:
+        """Whether the provider has the job and its id is written."""
+        return self.state is JobState.SUBMITTED
+
+
+def carry_on(pipeline: Pipeline, job_id: int, actor: str) -> Sent:
+    """Take a job from `preparing` or `prepared` to the provider. Any other state stays as it is."""
+    with job_lock(pipeline.engine, job_id) as held:
+        with pipeline.engine.connect() as connection:
+            job = jobs.job_by_id(connection, job_id)
+        if not held:
+            return Sent(job.state, f"Job {job.job_key}: another run is at work on it.")
+        return send(pipeline, job, actor)
+
+
+def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
+    """Build, upload and submit a job whose lock the caller holds."""
+    if job.state is JobState.PREPARING:
+        job = _build_payload(pipeline, job)
+    if job.state is not JobState.PREPARED:
+        return Sent(job.state)
+    provider = pipeline.provider(job.provider)
+    try:
+        if job.input_id is None:
+            job = _upload(pipeline, provider, job)
+    except (CallFailed, CallRefused) as error:
+        return _not_sent(pipeline, job, error, actor)
+    with pipeline.engine.begin() as connection:
+        jobs.move(
+            connection,
+            job,
+            JobState.SUBMITTING,
+            values={"submit_attempt": job.submit_attempt + 1, "base_url": provider.base_url},
+            stamp="submit_started_at",
+        )
+        job = jobs.job_by_id(connection, job.id)
+    return _create(pipeline, provider, job, actor)
+
+
+def _create(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, actor: str) -> Sent:
+    assert job.input_id is not None
+    try:
+        receipt = provider.submit(job.input_id, job.job_key)
+    except OutcomeUnknown as error:
+        with pipeline.engine.begin() as connection:
+            jobs.move(
+                connection,
+                job,
+                JobState.UNRESOLVED,
+                values={
+                    "submit_http_status": error.http_status,
+                    "submit_request_id": error.request_id,
+                },
+            )
+            jobs.due_now(connection, job.id)
+            note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
+        return Sent(
+            JobState.UNRESOLVED,
+            f"Job {job.job_key}: it is not known whether the provider took it ({error.message}) "
+            "It will be searched for.",
+        )
+    except (CallFailed, CallRefused) as error:
+        return _not_sent(pipeline, job, error, actor)
+    try:
+        with pipeline.engine.begin() as connection:
+            mark_submitted(
+                connection,
+                job,
+                receipt.job_id,
+                receipt.provider_state,
+                receipt.call.http_status,
+                receipt.call.request_id,
+            )
+            note(connection, AuditEvent.JOB_SUBMITTED, actor, job=job.id)
+    except jobs.StateMoved:
+        return _overtaken(pipeline, job, receipt.job_id, actor)
+    log.info("submitted job %s as %s", job.job_key, receipt.job_id)
+    return Sent(JobState.SUBMITTED)
+
+
+def mark_submitted(
+    connection: Connection,
+    job: jobs.JobRow,
+    provider_job_id: str,
+    provider_state: str,
+    http_status: int | None,
+    request_id: str | None,
+) -> None:
+    """Write the provider's id of a job: from here on it is only ever polled."""
+    jobs.move(
+        connection,
+        job,
+        JobState.SUBMITTED,
+        values={
+            "job_id": provider_job_id,
+            "provider_state": provider_state,
+            "submit_http_status": http_status,
+            "submit_request_id": request_id,
+            "trouble_count": 0,
+        },
+        stamp="submitted_at",
+    )
+    jobs.due_now(connection, job.id)
+
+
+def _overtaken(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str, actor: str) -> Sent:
+    """Our answer came after somebody else had resolved the job: theirs stands."""
+    with pipeline.engine.begin() as connection:
+        now = jobs.job_by_id(connection, job.id)
+        if now.job_id != provider_job_id:
+            note(
+                connection,
+                AuditEvent.DUPLICATE_JOB,
+                actor,
+                job=job.id,
+                details={"job_id": provider_job_id},
+            )
+    if now.job_id == provider_job_id:
+        return Sent(now.state)
+    return Sent(
+        now.state,
+        f"Job {job.job_key} exists twice at {job.provider}: {provider_job_id} is not ours to "
+        "collect. Cancel it there.",
+    )
+
+
+def _not_sent(
+    pipeline: Pipeline, job: jobs.JobRow, error: CallFailed | CallRefused, actor: str
+) -> Sent:
+    """The provider provably did not take the job: wait, or give it up if it never will."""
+    kind = error.kind
+    with pipeline.engine.begin() as connection:
+        if kind is FailureKind.REJECTED:
+            jobs.move(
+                connection,
+                job,
+                JobState.REJECTED,
+                values={
+                    "failure_kind": kind.value,
+                    "failure_code": error.code,
+                    "submit_http_status": error.http_status,
+                    "submit_request_id": error.request_id,
+                },
+            )
+            items.fail_job_items(connection, job.id, kind.value, error.code or "call_refused")
+            note(
+                connection,
+                AuditEvent.JOB_REJECTED,
+                actor,
+                job=job.id,
+                details={"http_status": error.http_status, "code": error.code},
+            )
+            state = JobState.REJECTED
+        else:
+            state = JobState.PREPARED
+            if job.state is not state:
+                jobs.move(connection, job, state)
+            wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
+            jobs.postpone(connection, job, wait, trouble=True)
+    return Sent(state, f"Job {job.job_key}: {error}", stop=kind is FailureKind.ACCOUNT)
+
+
+def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
+    """Write the payload to the store, and its checksum and its members' ids to the ledger."""
+    provider = pipeline.provider(job.provider)
+    with pipeline.engine.connect() as connection:
+        version = version_by_id(connection, job.version_id)
+    recipe = recipe_from_document(version.recipe)
+    keys: list[items.ItemKeys] = []
+    lost: list[items.Failure] = []
+    with scratch_file() as path:
+        with path.open("wb") as payload, pipeline.engine.connect() as connection:
+            for chunk in items.members(connection, job.id, state=ItemState.CLAIMED):
+                for item in chunk:
+                    try:
+                        text = pipeline.store.get(item.text_hash).decode()
+                    except StoreError:
+                        log.error("text %s of a document is not in the store", item.text_hash)
+                        lost.append(
+                            items.Failure(item.id, FailureKind.DATABASE.value, "text_not_stored")
+                        )
+                        continue
+                    built = build_request(
+                        recipe, version.name, job.job_key, item.document_hash, text
+                    )
+                    payload.write(provider.encode_request(built.request) + b"\n")
+                    keys.append(
+                        items.ItemKeys(item.id, built.document_key, built.request.custom_id)
+                    )
+        size = path.stat().st_size
+        stored = pipeline.store.put_file(path) if keys else None
+    with pipeline.engine.begin() as connection:
+        items.fail_items(connection, lost)
+        if stored is None:
+            jobs.move(
+                connection,
+                job,
+                JobState.REJECTED,
+                values={
+                    "failure_kind": FailureKind.DATABASE.value,
+                    "failure_code": "text_not_stored",
+                },
+            )
+        else:
+            for start in range(0, len(keys), items.CHUNK):
+                items.set_keys(connection, keys[start : start + items.CHUNK])
+            jobs.move(
+                connection,
+                job,
+                JobState.PREPARED,
+                values={
+                    "payload_hash": stored,
+                    "payload_bytes": size,
+                    "request_count": len(keys),
+                },
+            )
+        return jobs.job_by_id(connection, job.id)
+
+
+def _upload(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow) -> jobs.JobRow:
+    """Bring the stored payload to the provider; the store proves that its bytes are the same."""
+    assert job.payload_hash is not None
+    with scratch_file() as path:
+        _copy_payload(pipeline, job.payload_hash, path)
+        receipt = provider.upload(path, job.job_key)
+    with pipeline.engine.begin() as connection:
+        jobs.move(connection, job, JobState.PREPARED, values={"input_id": receipt.input_id})
+        return jobs.job_by_id(connection, job.id)
+
+
+def _copy_payload(pipeline: Pipeline, payload_hash: str, path: Path) -> None:
+    with pipeline.store.open(payload_hash) as stored, path.open("wb") as payload:
+        copyfileobj(stored, payload, 1 << 20)

@@ -1,0 +1,134 @@
+"""Submitting: claim the documents that need a request, and send the jobs made of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from extraction_pipeline.collections.collection import Collection, ExtractionVersion
+from extraction_pipeline.ledger import claims
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.states import AuditEvent
+from extraction_pipeline.lifecycle.naming import new_job_key
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.recipes import build_request, version_in_use
+from extraction_pipeline.lifecycle.sending import carry_on
+from extraction_pipeline.providers.base import FailureKind, ProviderLimits
+
+
+@dataclass
+class SubmissionReport:
+    """What one run submitted. `causes` says in one line each why a job could not be sent yet."""
+
+    documents: int = 0
+    jobs: list[int] = field(default_factory=list)
+    submitted: list[int] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+    too_large: int = 0
+    causes: list[str] = field(default_factory=list)
+
+
+def submit_documents(
+    pipeline: Pipeline,
+    collection: Collection,
+    version: ExtractionVersion,
+    *,
+    hashes: Sequence[str] | None = None,
+    actor: str,
+) -> SubmissionReport:
+    """Make and send batch jobs for all documents that need one, or those of `hashes` that do.
+
+    Documents that have an extraction, an open request or no attempt left are passed over, however
+    often this is called and from however many processes. Raises `RecipeChanged`.
+    """
+    report = SubmissionReport()
+    made = claim(pipeline, collection, version, hashes, actor, report)
+    report.jobs = [job.id for job in made]
+    report.documents = sum(job.request_count for job in made)
+    for job in made:
+        outcome = carry_on(pipeline, job.id, actor)
+        (report.submitted if outcome.submitted else report.waiting).append(job.id)
+        if outcome.cause:
+            report.causes.append(outcome.cause)
+        if outcome.stop:
+            # The account cannot pay or the key is bad: the other jobs stay prepared.
+            report.waiting.extend(other.id for other in made if other.id > job.id)
+            break
+    return report
+
+
+def claim(
+    pipeline: Pipeline,
+    collection: Collection,
+    version: ExtractionVersion,
+    hashes: Sequence[str] | None,
+    actor: str,
+    report: SubmissionReport,
+) -> list[claims.ClaimedJob]:
+    """Claim the documents that need a request, in as few jobs as the provider's limits allow."""
+    provider = pipeline.provider(version.provider)
+    with pipeline.engine.begin() as connection:
+        row, recipe = version_in_use(connection, collection, version)
+    empty_line = len(provider.encode_request(build_request(recipe, "", "", "0" * 64, "").request))
+    with pipeline.engine.begin() as connection:
+        found = claims.claimable_documents(
+            connection,
+            collection.name,
+            row.id,
+            max_attempts=version.max_attempts,
+            hashes=hashes,
+        )
+        groups, too_large = pack(found, empty_line, provider.limits)
+        claims.refuse_documents(
+            connection,
+            row.id,
+            [document.document_id for document in too_large],
+            FailureKind.REJECTED.value,
+            "too_large_for_provider",
+        )
+        made = claims.create_jobs(
+            connection,
+            row.id,
+            provider=provider.name,
+            base_url=provider.base_url,
+            jobs=[
+                claims.NewJob(
+                    new_job_key(collection.name, version.name),
+                    tuple(document.document_id for document in group),
+                )
+                for group in groups
+            ],
+        )
+        for job in made:
+            note(
+                connection,
+                AuditEvent.JOB_CREATED,
+                actor,
+                collection=collection.name,
+                job=job.id,
+                details={"job_key": job.job_key, "requests": job.request_count},
+            )
+    report.too_large = len(too_large)
+    return made
+
+
+def pack(
+    documents: Iterable[claims.Claimable], empty_line: int, limits: ProviderLimits
+) -> tuple[list[list[claims.Claimable]], list[claims.Claimable]]:
+    """Split documents, in order, into groups within the limits; and those too large for any job.
+
+    A line's size is that of a line without document, plus the document as a JSON string, plus a
+    newline.
+    """
+    groups: list[list[claims.Claimable]] = []
+    too_large: list[claims.Claimable] = []
+    room = 0
+    for document in documents:
+        size = empty_line + document.payload_bytes + 1
+        if size > limits.bytes_per_job:
+            too_large.append(document)
+            continue
+        if size > room or len(groups[-1]) >= limits.requests_per_job:
+            groups.append([])
+            room = limits.bytes_per_job
+        groups[-1].append(document)
+        room -= size
+    return groups, too_large

@@ -1,0 +1,74 @@
+"""Writing many records at once into Dagster's event log.
+
+Dagster's own way (`context.log_event`) is one transaction on a fresh connection an event: 25 to 35
+ms each. `store_event_batch` of the PostgreSQL storage writes a thousand in one statement, and the
+rows are the same; a test compares them.
+"""
+
+import logging
+import time
+from collections.abc import Iterable
+from itertools import groupby, islice
+
+from dagster import AssetMaterialization, AssetObservation, DagsterEventType, DagsterInstance
+from dagster._core.events import (
+    AssetObservationData,
+    DagsterEvent,
+    StepMaterializationData,
+)
+from dagster._core.events.log import EventLogEntry
+
+BATCH = 1000
+
+Record = AssetMaterialization | AssetObservation
+
+
+def write_records(
+    instance: DagsterInstance,
+    *,
+    run_id: str,
+    job_name: str,
+    step_key: str,
+    records: Iterable[Record],
+) -> int:
+    """Write records into the event log of a run, a thousand a statement. Returns how many.
+
+    A batch holds one asset and one kind of event: Dagster updates its table of assets from the
+    last event of a batch only.
+    """
+    written = 0
+    for _, group in groupby(records, key=lambda record: (type(record), record.asset_key)):
+        while batch := list(islice(group, BATCH)):
+            instance.event_log_storage.store_event_batch(
+                [_entry(record, run_id, job_name, step_key) for record in batch]
+            )
+            written += len(batch)
+    return written
+
+
+def _entry(record: Record, run_id: str, job_name: str, step_key: str) -> EventLogEntry:
+    if isinstance(record, AssetMaterialization):
+        kind = DagsterEventType.ASSET_MATERIALIZATION
+        data: StepMaterializationData | AssetObservationData = StepMaterializationData(record)
+        message = "Materialized value."
+    else:
+        kind = DagsterEventType.ASSET_OBSERVATION
+        data = AssetObservationData(record)
+        message = "Observed."
+    event = DagsterEvent(
+        event_type_value=kind.value,
+        job_name=job_name,
+        step_key=step_key,
+        event_specific_data=data,
+        message=message,
+    )
+    return EventLogEntry(  # type: ignore[no-untyped-call]
+        error_info=None,
+        level=logging.DEBUG,
+        user_message="",
+        run_id=run_id,
+        timestamp=time.time(),
+        step_key=step_key,
+        job_name=job_name,
+        dagster_event=event,
+    )

@@ -1,0 +1,208 @@
+"""Jobs over scattered documents: unpartitioned runs that record exactly what they served."""
+
+from collections.abc import Sequence
+
+from dagster import (
+    Config,
+    Failure,
+    JobDefinition,
+    MetadataValue,
+    OpExecutionContext,
+    job,
+    op,
+)
+from pydantic import Field
+
+from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.ledger import jobs as ledger_jobs
+from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.publishing import publish_job
+from extraction_pipeline.lifecycle.registration import scan
+from extraction_pipeline.lifecycle.resolution import resolve
+from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline.orchestration.failures import one_line_failures
+from extraction_pipeline.orchestration.recording import (
+    record_documents,
+    record_results,
+    record_submission,
+    recorder,
+)
+from extraction_pipeline.orchestration.resource import PipelineResource
+
+JOB_KEY_TAG = "extraction/job_key"
+ATTEMPT_TAG = "extraction/attempt"
+
+
+class ScanConfig(Config):
+    """Which collections to scan."""
+
+    collections: list[str] = Field(
+        default_factory=list, description="Names of collections; empty for all."
+    )
+
+
+class SubmitConfig(Config):
+    """What to submit. Documents that were submitted before are passed over."""
+
+    collection: str = Field(description="Name of the collection.")
+    extraction_version: str | None = Field(
+        default=None, description="Version to extract at; the active one if left out."
+    )
+    document_hashes: list[str] = Field(
+        default_factory=list, description="Just these documents; empty for all that lack one."
+    )
+
+
+class BatchJobConfig(Config):
+    """One batch job, by its key, and which attempt at it this is."""
+
+    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
+    attempt: int = Field(default=1, description="Number of this attempt.")
+
+
+@op(description="Find new, changed and vanished documents, and record the readable ones.")
+def scan_documents(
+    context: OpExecutionContext, config: ScanConfig, pipeline: PipelineResource
+) -> None:
+    """Scan collections and write the first stage's records."""
+    found: dict[str, int] = {}
+    with one_line_failures():
+        opened = pipeline.open()
+        for name in config.collections or sorted(opened.collections):
+            collection = opened.collection(name)
+            report = scan(opened, collection)
+            recorded = record_documents(opened, collection, recorder(context))
+            found |= {
+                f"{name}: new": len(report.new),
+                f"{name}: revised": len(report.revised),
+                f"{name}: vanished": report.vanished,
+                f"{name}: unread": report.problems,
+                f"{name}: recorded": recorded,
+            }
+    context.add_output_metadata(found)
+
+
+@op(description="Submit what lacks an extraction, in as few batch jobs as the limits allow.")
+def submit_missing_documents(
+    context: OpExecutionContext, config: SubmitConfig, pipeline: PipelineResource
+) -> None:
+    """Submit documents by hash or all that need it, and record what the provider has."""
+    with one_line_failures():
+        opened = pipeline.open()
+        collection = opened.collection(config.collection)
+        report = submit_documents(
+            opened,
+            collection,
+            collection.version(config.extraction_version or collection.active_version),
+            hashes=config.document_hashes or None,
+            actor=context.run_id,
+        )
+        for job_id in report.submitted:
+            record_submission(opened, job_id, recorder(context))
+    for cause in report.causes:
+        context.log.warning(cause)
+    context.add_output_metadata(
+        {
+            "documents": report.documents,
+            "batch_jobs": len(report.jobs),
+            "submitted": len(report.submitted),
+            "waiting": len(report.waiting),
+            "causes": MetadataValue.json(report.causes),
+        }
+    )
+    if report.waiting:
+        raise Failure(
+            description=f"{len(report.waiting)} of {len(report.jobs)} batch jobs could not be "
+            f"submitted yet; the status sensor carries them on. {' '.join(report.causes)}",
+            allow_retries=False,
+        )
+
+
+@op(description="Send, or find at the provider, a batch job that is not with it for certain.")
+def resolve_batch_job(
+    context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
+) -> None:
+    """Carry one job on, and record its submission once the provider has it."""
+    with one_line_failures():
+        opened = pipeline.open()
+        job_row = _job_of(opened, config.job_key)
+        sent = resolve(opened, job_row.id, context.run_id)
+        recorded = record_submission(opened, job_row.id, recorder(context))
+    if sent.cause:
+        context.log.warning(sent.cause)
+    context.add_output_metadata({"state": sent.state.value, "recorded": recorded})
+
+
+@op(description="Fetch the results of an ended batch job once, validate, publish and record them.")
+def collect_batch_results(
+    context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
+) -> None:
+    """Collect, publish and record one job; whatever was done before is not done again."""
+    with one_line_failures():
+        opened = pipeline.open()
+        job_row = _job_of(opened, config.job_key)
+        to = recorder(context)
+        try:
+            job_row, landing = collect(opened, job_row.id, context.run_id)
+            publication = publish_job(opened, job_row.id, context.run_id)
+        except ledger_jobs.StateMoved as moved:
+            context.log.warning(str(moved))
+            return
+        recorded = record_submission(opened, job_row.id, to)
+        recorded += record_results(opened, job_row.id, to)
+    context.add_output_metadata(
+        {
+            "landed": landing.landed,
+            "missing": landing.missing,
+            "published": len(publication.published),
+            "failed": publication.failed,
+            "recorded": recorded,
+        }
+    )
+
+
+def _job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:
+    with pipeline.engine.connect() as connection:
+        found = ledger_jobs.job_by_key(connection, job_key)
+    if found is None:
+        raise ConfigurationError(
+            f"There is no batch job {job_key}.",
+            remedy="`extraction-pipeline status` shows the keys.",
+        )
+    return found
+
+
+@job(description="Look for new, changed and vanished documents in the sources.")
+def scan_collections() -> None:
+    """Scan job."""
+    scan_documents()
+
+
+@job(
+    description="Submit a collection's documents that lack an extraction, all or a list of hashes, "
+    "in one run. For a scattered selection this is cheaper than a backfill."
+)
+def submit_missing() -> None:
+    """Submit job."""
+    submit_missing_documents()
+
+
+@job(description="Send or find a batch job whose submission is not certain. Safe to repeat.")
+def resolve_submission() -> None:
+    """Resolve job."""
+    resolve_batch_job()
+
+
+@job(description="Fetch, validate, publish and record the results of one ended batch job.")
+def collect_batch() -> None:
+    """Collect job."""
+    collect_batch_results()
+
+
+ALL_JOBS: Sequence[JobDefinition] = (
+    scan_collections,
+    submit_missing,
+    resolve_submission,
+    collect_batch,
+)

@@ -1,0 +1,194 @@
+"""The nightly refresh: scan every collection, submit what lacks an extraction, record the night.
+
+A night that runs twice, late, or for the past finds its documents submitted and submits nothing.
+"""
+
+from dataclasses import asdict, dataclass, fields
+from datetime import timedelta
+
+from dagster import (
+    AssetExecutionContext,
+    AssetMaterialization,
+    AssetsDefinition,
+    AssetSpec,
+    DailyPartitionsDefinition,
+    DefaultScheduleStatus,
+    Failure,
+    MetadataValue,
+    RunRequest,
+    ScheduleDefinition,
+    ScheduleEvaluationContext,
+    TableColumn,
+    TableRecord,
+    TableSchema,
+    define_asset_job,
+    multi_asset,
+    schedule,
+)
+
+from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.errors import ExtractionPipelineError
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.nights import since_last_night
+from extraction_pipeline.ledger.states import AuditEvent
+from extraction_pipeline.ledger.summary import summarize
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.registration import scan
+from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline.orchestration.failures import one_line_failures
+from extraction_pipeline.orchestration.recording import (
+    Recorder,
+    record_documents,
+    record_submission,
+    recorder,
+)
+from extraction_pipeline.orchestration.resource import PipelineResource
+from extraction_pipeline.settings import Settings
+
+NIGHTLY = "nightly_refresh"
+
+
+@dataclass(frozen=True)
+class NightCounts:
+    """What one night did in one collection, and what stands open after it."""
+
+    new: int = 0
+    revised: int = 0
+    vanished: int = 0
+    unread: int = 0
+    submitted: int = 0
+    published_since: int = 0
+    input_tokens_since: int = 0
+    output_tokens_since: int = 0
+    published: int = 0
+    unreadable: int = 0
+    failed: int = 0
+    waiting: int = 0
+
+    def __add__(self, other: "NightCounts") -> "NightCounts":
+        """Sums of every count."""
+        return NightCounts(
+            **{
+                one.name: getattr(self, one.name) + getattr(other, one.name)
+                for one in fields(NightCounts)
+            }
+        )
+
+
+def refresh_collection(
+    pipeline: Pipeline, collection: Collection, actor: str, to: Recorder
+) -> tuple[NightCounts, list[str]]:
+    """Scan, record, submit; returns the counts, and one line for each batch job that must wait."""
+    scanned = scan(pipeline, collection)
+    record_documents(pipeline, collection, to)
+    version = collection.active
+    report = submit_documents(pipeline, collection, version, actor=actor)
+    for job_id in report.submitted:
+        record_submission(pipeline, job_id, to)
+    with pipeline.engine.begin() as connection:
+        since = since_last_night(connection, collection.name, version.name)
+        summary = summarize(connection, collection.name, version.name, version.max_attempts)
+        counts = NightCounts(
+            new=len(scanned.new),
+            revised=len(scanned.revised),
+            vanished=scanned.vanished,
+            unread=scanned.problems,
+            submitted=report.documents,
+            published_since=since.published,
+            input_tokens_since=since.input_tokens,
+            output_tokens_since=since.output_tokens,
+            published=summary.published,
+            unreadable=summary.unreadable,
+            failed=summary.failed + summary.invalid,
+            waiting=summary.waiting,
+        )
+        note(
+            connection,
+            AuditEvent.NIGHT_DONE,
+            actor,
+            collection=collection.name,
+            details=asdict(counts),
+        )
+    return counts, report.causes
+
+
+def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder) -> None:
+    """Refresh every collection; one that fails does not keep the others from their night."""
+    night: dict[str, NightCounts] = {}
+    faults: list[str] = []
+    for name in sorted(pipeline.collections):
+        try:
+            counts, causes = refresh_collection(
+                pipeline, pipeline.collections[name], context.run_id, to
+            )
+        except ExtractionPipelineError as error:
+            faults.append(f"{name}: {error}")
+            continue
+        night[name] = counts
+        for cause in causes:
+            context.log.warning(cause)
+    total = sum(night.values(), start=NightCounts())
+    names = [one.name for one in fields(NightCounts)]
+    table = MetadataValue.table(
+        [TableRecord({"collection": name, **asdict(counts)}) for name, counts in night.items()],
+        schema=TableSchema([TableColumn(one) for one in ("collection", *names)]),
+    )
+    if faults:
+        raise Failure(
+            description=f"{len(faults)} of {len(pipeline.collections)} collections had no night: "
+            f"{' '.join(faults)}",
+            metadata={"collections": table},
+            allow_retries=False,
+        )
+    to.write(
+        [
+            AssetMaterialization(
+                asset_key=NIGHTLY,
+                partition=context.partition_key,
+                metadata={**asdict(total), "collections": table},
+            )
+        ]
+    )
+
+
+def nightly_refresh(settings: Settings) -> tuple[AssetsDefinition, ScheduleDefinition]:
+    """The asset of the nights, and the schedule that makes one a day."""
+    spec = AssetSpec(
+        NIGHTLY,
+        description=(
+            "One record a night: what was new, revised or vanished in the sources, what was "
+            "submitted, what was published since the night before, and what waits. Running a "
+            "night again, late, or for the past submits nothing twice."
+        ),
+        group_name="nightly",
+        owners=["team:clinical-data"],
+        kinds={"schedule"},
+        tags={"stage": "nightly"},
+        partitions_def=DailyPartitionsDefinition(
+            start_date=settings.nightly_start.isoformat(), timezone=settings.timezone
+        ),
+        skippable=True,
+    )
+
+    @multi_asset(name=NIGHTLY, specs=[spec])
+    def nightly(context: AssetExecutionContext, pipeline: PipelineResource) -> None:
+        with one_line_failures():
+            refresh_all(context, pipeline.open(), recorder(context.op_execution_context))
+
+    nightly_job = define_asset_job(
+        "nightly", selection=[NIGHTLY], description="The nightly refresh of all collections."
+    )
+
+    @schedule(
+        name="nightly_schedule",
+        job=nightly_job,
+        cron_schedule=settings.nightly_cron,
+        execution_timezone=settings.timezone,
+        default_status=DefaultScheduleStatus.RUNNING,
+        description="Every night, for the day before.",
+    )
+    def nightly_schedule(context: ScheduleEvaluationContext) -> RunRequest:
+        day = context.scheduled_execution_time.date() - timedelta(days=1)
+        return RunRequest(partition_key=day.isoformat())
+
+    return nightly, nightly_schedule

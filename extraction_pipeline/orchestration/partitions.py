@@ -1,0 +1,75 @@
+"""Partitions: a document is its hash; what came of it is the hash and the extraction version."""
+
+from collections.abc import Sequence
+
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    DynamicPartitionsDefinition,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
+    StaticPartitionsDefinition,
+)
+
+from extraction_pipeline.collections.collection import Collection
+
+DOCUMENT = "document"
+VERSION = "version"
+CHUNK = 5000
+
+
+def partitions_name(collection: str) -> str:
+    """The name under which Dagster keeps the document hashes of a collection."""
+    return f"{collection}_documents"
+
+
+def document_partitions(collection: Collection) -> DynamicPartitionsDefinition:
+    """One partition a document; keys are document hashes."""
+    return DynamicPartitionsDefinition(name=partitions_name(collection.name))
+
+
+def extraction_partitions(collection: Collection) -> MultiPartitionsDefinition:
+    """One partition a document and extraction version."""
+    return MultiPartitionsDefinition(
+        {
+            DOCUMENT: document_partitions(collection),
+            VERSION: StaticPartitionsDefinition(
+                [version.name for version in collection.extraction_versions]
+            ),
+        }
+    )
+
+
+def extraction_key(document_hash: str, version: str) -> MultiPartitionKey:
+    """The partition key of one document at one version."""
+    return MultiPartitionKey({DOCUMENT: document_hash, VERSION: version})
+
+
+def documents_asset(collection: str) -> AssetKey:
+    """Key of the asset of the documents of a collection."""
+    return AssetKey([collection, "documents"])
+
+
+def submissions_asset(collection: str) -> AssetKey:
+    """Key of the asset of requests that a provider has."""
+    return AssetKey([collection, "batch_submissions"])
+
+
+def responses_asset(collection: str) -> AssetKey:
+    """Key of the asset of raw responses."""
+    return AssetKey([collection, "raw_responses"])
+
+
+def extractions_asset(collection: str) -> AssetKey:
+    """Key of the asset of published extractions."""
+    return AssetKey([collection, "extractions"])
+
+
+def add_documents(
+    instance: DagsterInstance, collection: str, document_hashes: Sequence[str]
+) -> None:
+    """Add document hashes as partitions, in chunks; those that are there stay."""
+    for start in range(0, len(document_hashes), CHUNK):
+        instance.add_dynamic_partitions(
+            partitions_name(collection), list(document_hashes[start : start + CHUNK])
+        )

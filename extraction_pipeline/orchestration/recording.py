@@ -1,0 +1,130 @@
+"""From the ledger to the event log: each stage's materializations, then the mark that they exist.
+
+The mark comes last. A process that dies in between leaves the mark unset, and the records are
+written again: a repeated record says the same, a missing one would be a lie.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dagster import DagsterInstance, OpExecutionContext
+
+from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.ledger import answers, documents, jobs
+from extraction_pipeline.ledger.summary import jobs_of_documents
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.orchestration.event_log import Record, write_records
+from extraction_pipeline.orchestration.partitions import add_documents
+from extraction_pipeline.orchestration.records import (
+    document_records,
+    extraction_records,
+    response_records,
+    submission_records,
+)
+
+DOCUMENTS_AT_ONCE = 5000
+
+Describe = Callable[[jobs.JobRow, Iterable[answers.RecordRow]], Iterator[Record]]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Where records go: the event log of one step of one run."""
+
+    instance: DagsterInstance
+    run_id: str
+    job_name: str
+    step_key: str
+
+    def write(self, records: Iterable[Record]) -> int:
+        """Write records in batches; returns how many."""
+        return write_records(
+            self.instance,
+            run_id=self.run_id,
+            job_name=self.job_name,
+            step_key=self.step_key,
+            records=records,
+        )
+
+
+def recorder(context: OpExecutionContext) -> Recorder:
+    """The recorder of the step that is running."""
+    return Recorder(
+        instance=context.instance,
+        run_id=context.run_id,
+        job_name=context.job_name,
+        step_key=str(context.op_handle),
+    )
+
+
+def record_documents(pipeline: Pipeline, collection: Collection, to: Recorder) -> int:
+    """Add partitions and write the first stage's records for all documents that lack them."""
+    written = 0
+    while True:
+        with pipeline.engine.connect() as connection:
+            rows = documents.unrecorded_documents(connection, collection.name, DOCUMENTS_AT_ONCE)
+        if not rows:
+            return written
+        hashes = [row.document_hash for row in rows]
+        add_documents(to.instance, collection.name, hashes)
+        written += to.write(
+            document_records(collection.name, rows, show_paths=collection.show_paths)
+        )
+        with pipeline.engine.begin() as connection:
+            documents.mark_documents_recorded(connection, collection.name, hashes)
+
+
+def record_submission(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
+    """Write that the provider has the requests of this job, if it has and it is not recorded."""
+    with pipeline.engine.connect() as connection:
+        job = jobs.job_by_id(connection, job_id)
+    if job.job_id is None or job.submission_recorded_at is not None:
+        return 0
+    written = _record_job(pipeline, job, submission_records, to)
+    with pipeline.engine.begin() as connection:
+        jobs.mark_recorded(connection, job.id, "submission")
+    return written
+
+
+def record_results(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
+    """Write the raw responses and extractions of a published job."""
+    with pipeline.engine.connect() as connection:
+        job = jobs.job_by_id(connection, job_id)
+    if job.published_at is None or job.results_recorded_at is not None:
+        return 0
+    written = _record_job(pipeline, job, response_records, to)
+    written += _record_job(pipeline, job, extraction_records, to)
+    with pipeline.engine.begin() as connection:
+        jobs.mark_recorded(connection, job.id, "results")
+    return written
+
+
+def record_again(
+    pipeline: Pipeline,
+    collection: str,
+    version: str,
+    hashes: Sequence[str],
+    describe: Describe,
+    to: Recorder,
+) -> int:
+    """Write one stage's records of just these documents; documents not that far get none."""
+    with pipeline.engine.connect() as connection:
+        found = jobs_of_documents(connection, collection, version, hashes)
+        rows = {job_id: jobs.job_by_id(connection, job_id) for job_id in found}
+    return sum(
+        _record_job(pipeline, rows[job_id], describe, to, some) for job_id, some in found.items()
+    )
+
+
+def _record_job(
+    pipeline: Pipeline,
+    job: jobs.JobRow,
+    describe: Describe,
+    to: Recorder,
+    hashes: Sequence[str] | None = None,
+) -> int:
+    with pipeline.engine.connect() as connection:
+        return sum(
+            to.write(describe(job, chunk))
+            for chunk in answers.record_rows(connection, job.id, hashes)
+        )

@@ -1,0 +1,155 @@
+"""What each materialization says: typed metadata from the ledger's rows. Pure, and no contents."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from dagster import (
+    AssetMaterialization,
+    AssetObservation,
+    MetadataValue,
+)
+from dagster._core.definitions.metadata import RawMetadataValue
+
+from extraction_pipeline.ledger.answers import RecordRow
+from extraction_pipeline.ledger.documents import RecordableDocument
+from extraction_pipeline.ledger.jobs import JobRow
+from extraction_pipeline.ledger.states import DocumentState
+from extraction_pipeline.orchestration.event_log import Record
+from extraction_pipeline.orchestration.partitions import (
+    documents_asset,
+    extraction_key,
+    extractions_asset,
+    responses_asset,
+    submissions_asset,
+)
+
+Metadata = dict[str, RawMetadataValue]
+
+
+def document_records(
+    collection: str, documents: Iterable[RecordableDocument], *, show_paths: bool
+) -> Iterator[Record]:
+    """A materialization for every readable document, and an observation with the reason for every
+    unreadable one: it was seen, and did not pass."""
+    for document in sorted(documents, key=lambda one: one.state is DocumentState.UNREADABLE):
+        metadata: Metadata = _known(
+            {
+                "collection": collection,
+                "state": document.state.value,
+                "reason": document.unreadable_reason,
+                "kind": document.kind,
+                "encoding": document.encoding,
+                "pages": document.pages,
+                "pages_without_text": document.pages_without_text,
+                "bytes": document.byte_size,
+                "characters": document.text_characters,
+                "content_hash": document.content_hash,
+                "text_hash": document.text_hash,
+                "sources": document.source_count,
+                "path": document.example_path if show_paths else None,
+                "first_seen": _time(document.first_seen_at),
+            }
+        )
+        key = documents_asset(collection)
+        if document.state is DocumentState.READABLE:
+            yield AssetMaterialization(
+                asset_key=key, partition=document.document_hash, metadata=metadata
+            )
+        else:
+            yield AssetObservation(
+                asset_key=key, partition=document.document_hash, metadata=metadata
+            )
+
+
+def submission_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+    """One materialization for every document whose request the provider has."""
+    for row in rows:
+        yield AssetMaterialization(
+            asset_key=submissions_asset(job.collection),
+            partition=extraction_key(row.document_hash, job.version_name),
+            metadata=_known(
+                {
+                    **_job_metadata(job),
+                    "http_status": job.submit_http_status,
+                    "request_id": job.submit_request_id,
+                    "attempt": row.attempt,
+                    "custom_id": row.custom_id,
+                    "document_key": row.document_key,
+                    "text_hash": row.text_hash,
+                    "payload_hash": job.payload_hash,
+                    "requests_in_job": job.request_count,
+                    "submitted": _time(job.submitted_at),
+                }
+            ),
+        )
+
+
+def response_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+    """One materialization for every document whose raw response is stored."""
+    for row in rows:
+        if row.raw_hash is not None:
+            yield AssetMaterialization(
+                asset_key=responses_asset(job.collection),
+                partition=extraction_key(row.document_hash, job.version_name),
+                metadata=_known(
+                    {
+                        **_job_metadata(job),
+                        "outcome": row.outcome,
+                        "http_status": row.http_status,
+                        "request_id": row.request_id,
+                        "model": row.model,
+                        "attempt": row.attempt,
+                        "raw_hash": row.raw_hash,
+                        "schema_version": job.schema_version,
+                        "input_tokens": row.input_tokens,
+                        "output_tokens": row.output_tokens,
+                        "received": _time(row.received_at),
+                    }
+                ),
+            )
+
+
+def extraction_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+    """One materialization for every published extraction."""
+    for row in rows:
+        if row.extraction_hash is not None:
+            yield AssetMaterialization(
+                asset_key=extractions_asset(job.collection),
+                partition=extraction_key(row.document_hash, job.version_name),
+                metadata=_known(
+                    {
+                        **_job_metadata(job),
+                        "http_status": row.http_status,
+                        "request_id": row.request_id,
+                        "model": row.model,
+                        "attempt": row.attempt,
+                        "raw_hash": row.raw_hash,
+                        "extraction_hash": row.extraction_hash,
+                        "text_hash": row.text_hash,
+                        "schema_version": row.extraction_schema,
+                        "input_tokens": row.input_tokens,
+                        "output_tokens": row.output_tokens,
+                        "evidence_found": row.evidence_found,
+                        "evidence_total": row.evidence_total,
+                        "published": _time(row.published_at),
+                    }
+                ),
+            )
+
+
+def _job_metadata(job: JobRow) -> Metadata:
+    return {
+        "collection": job.collection,
+        "extraction_version": job.version_name,
+        "provider": job.provider,
+        "job_key": job.job_key,
+        "job_id": job.job_id,
+    }
+
+
+def _known(metadata: dict[str, RawMetadataValue | None]) -> Metadata:
+    return {name: value for name, value in metadata.items() if value is not None}
+
+
+def _time(moment: datetime | None) -> MetadataValue | None:
+    return MetadataValue.timestamp(moment.timestamp()) if moment is not None else None

@@ -1,0 +1,135 @@
+"""The status sensor: it polls batch jobs, and asks for the run that carries each one on.
+
+A tick does a bounded amount of work. It changes nothing that a second tick at the same time could
+not change too: every move in the ledger is conditional, and every run holds its job's lock.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dagster import (
+    DagsterInstance,
+    DagsterRun,
+    DefaultSensorStatus,
+    RunRequest,
+    RunsFilter,
+    SensorEvaluationContext,
+    SensorResult,
+    SkipReason,
+    sensor,
+)
+
+from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.pacing import next_run
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.polling import poll_due
+from extraction_pipeline.orchestration.jobs import (
+    ATTEMPT_TAG,
+    JOB_KEY_TAG,
+    collect_batch,
+    resolve_submission,
+)
+from extraction_pipeline.orchestration.resource import PipelineResource
+
+POLLS_PER_TICK = 200
+SECONDS_PER_TICK = 20.0
+RUNS_PER_TICK = 25
+
+COLLECTABLE = frozenset({JobState.ENDED, JobState.COLLECTED, JobState.PUBLISHED})
+
+
+@sensor(
+    name="batch_status",
+    jobs=[collect_batch, resolve_submission],
+    minimum_interval_seconds=15,
+    default_status=DefaultSensorStatus.RUNNING,
+    description="Polls open batch jobs and requests a run for each one that ended, or whose "
+    "submission is not certain.",
+)
+def batch_status(
+    context: SensorEvaluationContext, pipeline: PipelineResource
+) -> SensorResult | SkipReason:
+    """One tick."""
+    opened = pipeline.open()
+    result = tick(opened, context.instance)
+    for cause in result.causes:
+        context.log.warning(cause)
+    if result.requests:
+        return SensorResult(run_requests=list(result.requests))
+    with opened.engine.connect() as connection:
+        waiting = sum(jobs.unfinished(connection).values())
+    return SkipReason(f"{result.polled} batch jobs polled, nothing to run; {waiting} are open.")
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What one tick found: polls made, runs to request, and a line for each call that failed."""
+
+    polled: int
+    requests: tuple[RunRequest, ...]
+    causes: tuple[str, ...]
+
+
+def tick(pipeline: Pipeline, instance: DagsterInstance) -> Tick:
+    """Poll what is due, and name the runs that are needed."""
+    readings = poll_due(pipeline, "batch_status", POLLS_PER_TICK, seconds=SECONDS_PER_TICK)
+    return Tick(
+        polled=len(readings),
+        requests=tuple(run_requests(pipeline, instance)),
+        causes=tuple(reading.cause for reading in readings if reading.cause),
+    )
+
+
+def run_requests(pipeline: Pipeline, instance: DagsterInstance) -> list[RunRequest]:
+    """Runs for the jobs that need one and have none under way.
+
+    The attempt is part of the run key, because a failed run blocks its key for ever.
+    """
+    with pipeline.engine.connect() as connection:
+        waiting = jobs.jobs_to_run(connection, RUNS_PER_TICK)
+    busy = _keys_with_open_run(instance, [job.job_key for job in waiting])
+    requests: list[RunRequest] = []
+    for job in waiting:
+        if job.job_key in busy or not _may_run_again(job):
+            continue
+        with pipeline.engine.begin() as connection:
+            if not jobs.claim_run(connection, job):
+                continue
+        requests.append(_request(job, job.run_attempt + 1))
+    return requests
+
+
+def _request(job: jobs.JobRow, attempt: int) -> RunRequest:
+    target, op_name = (
+        (collect_batch, "collect_batch_results")
+        if job.state in COLLECTABLE
+        else (resolve_submission, "resolve_batch_job")
+    )
+    return RunRequest(
+        run_key=f"{job.job_key}:{attempt}",
+        job_name=target.name,
+        run_config={"ops": {op_name: {"config": {"job_key": job.job_key, "attempt": attempt}}}},
+        tags={
+            JOB_KEY_TAG: job.job_key,
+            ATTEMPT_TAG: str(attempt),
+            "extraction/collection": job.collection,
+            "extraction/version": job.version_name,
+        },
+    )
+
+
+def _may_run_again(job: jobs.JobRow) -> bool:
+    if job.run_requested_at is None:
+        return True
+    waited = (datetime.now(UTC) - job.run_requested_at).total_seconds()
+    return waited >= next_run(job.run_attempt)
+
+
+def _keys_with_open_run(instance: DagsterInstance, job_keys: Iterable[str]) -> set[str]:
+    keys = list(job_keys)
+    if not keys:
+        return set()
+    runs: list[DagsterRun] = list(instance.get_runs(filters=RunsFilter(tags={JOB_KEY_TAG: keys})))
+    return {run.tags[JOB_KEY_TAG] for run in runs if not run.is_finished}

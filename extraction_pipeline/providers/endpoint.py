@@ -1,0 +1,61 @@
+"""Where a provider is reached and with which credentials."""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from extraction_pipeline.errors import ConfigurationError
+
+_HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
+
+
+@dataclass(frozen=True)
+class ProviderEndpoint:
+    """Base URL, credentials and time-outs (seconds) of one provider.
+
+    Checked here, because the HTTP library quotes a bad header value, which would be the key, in its
+    own error. Raises `ConfigurationError`, which quotes neither.
+    """
+
+    base_url: str
+    api_key: str | None = field(default=None, repr=False)
+    organization: str | None = None
+    project: str | None = None
+    connect_timeout: float = 10.0
+    read_timeout: float = 120.0
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be sent, and settle the base URL's form."""
+        try:
+            parts = urlsplit(self.base_url)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            parts, host = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not host:
+            raise ConfigurationError(
+                "A provider's base URL is not an http or https URL.",
+                remedy="Give it as https://host/path, as in https://api.openai.com/v1.",
+            )
+        if parts.username is not None or parts.query or parts.fragment:
+            raise ConfigurationError(
+                f"The base URL at {host} holds credentials, a query or a fragment.",
+                remedy="Give the plain URL, and the key through its own setting.",
+            )
+        object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
+        for name in ("api_key", "organization", "project"):
+            value: str | None = getattr(self, name) or None  # an empty variable means unset
+            if value is not None and not _HEADER_VALUE.fullmatch(value):
+                raise ConfigurationError(
+                    f"The {name.replace('_', ' ')} for {host} holds a blank, a line break or a "
+                    "character outside ASCII.",
+                    remedy="Set it again without them.",
+                )
+            object.__setattr__(self, name, value)
+        if self.connect_timeout <= 0 or self.read_timeout <= 0:
+            raise ConfigurationError(f"The time-outs for {host} have to be above zero.")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether calls stay on this machine."""
+        return _LOOPBACK.fullmatch(urlsplit(self.base_url).hostname or "") is not None

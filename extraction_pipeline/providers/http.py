@@ -1,0 +1,340 @@
+"""The one place that makes HTTP calls to providers.
+
+No call is ever repeated here: no retries, no redirects. The rest depends on what a call may cost:
+
+- `get`, `post` and `upload` are safe to repeat, so every call without a usable answer is a
+  `CallFailed`, and whoever polls asks again.
+- `create` makes a paid job. Everything that leaves doubt is an `OutcomeUnknown`; `CallRefused` and
+  `CallFailed` are proofs that no job exists.
+- `download` streams, and a body that was cut short raises.
+
+Errors name the provider, method, path, status, code and request id: no key, no body, no query.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any, Generic, TypeVar
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
+from urllib3.util import Retry
+
+from extraction_pipeline.providers.base import CallRecord, FailureKind
+from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.errors import (
+    CallFailed,
+    CallRefused,
+    OutcomeUnknown,
+    ProviderError,
+)
+from extraction_pipeline.providers.http_failures import (
+    describe,
+    failure_kind,
+    nothing_was_sent,
+    proves_refusal,
+    remedy_for,
+    retry_after_seconds,
+    safe_token,
+)
+
+CHUNK_BYTES = 64 * 1024
+LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
+"""The longest answer that is held in memory; result files are streamed and not bound by it."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ProviderDialect:
+    """How one provider speaks on the level of HTTP.
+
+    `read_error_code` finds the provider's error code in the body of a failed call, or gives `None`;
+    it never raises. `account_codes` are those that mean "no credit" whatever the status.
+    """
+
+    provider: str
+    headers: Mapping[str, str] = field(repr=False)
+    request_id_header: str
+    read_error_code: Callable[[bytes], str | None]
+    account_codes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Reply(Generic[T]):
+    """A successful call: what was read from its body, and what it said of itself."""
+
+    value: T
+    call: CallRecord
+
+
+class HttpClient:
+    """HTTP calls to one provider at one base URL. Safe to share between threads.
+
+    `read` arguments translate a 2xx body and raise `ValueError` for one that is not as expected.
+    """
+
+    def __init__(self, endpoint: ProviderEndpoint, dialect: ProviderDialect) -> None:
+        self._endpoint = endpoint
+        self._dialect = dialect
+        self._pooled = self._session()
+
+    def get(
+        self, path: str, read: Callable[[bytes], T], params: Mapping[str, str] | None = None
+    ) -> Reply[T]:
+        """A read. Raises `CallRefused` or `CallFailed`."""
+        return self._repeatable(self._pooled, "GET", path, read, params=params)
+
+    def post(self, path: str, read: Callable[[bytes], T]) -> Reply[T]:
+        """An action that may be asked for twice, such as a cancel. Raises as `get` does."""
+        with self._session() as session:
+            return self._repeatable(session, "POST", path, read)
+
+    def upload(
+        self, path: str, body: Any, content_type: str, read: Callable[[bytes], T]
+    ) -> Reply[T]:
+        """Send a file-like `body` as a stream; nothing paid comes of it. Raises as `get` does."""
+        with self._session() as session:
+            headers = {"Content-Type": content_type}
+            return self._repeatable(session, "POST", path, read, data=body, headers=headers)
+
+    def create(self, path: str, body: bytes, read: Callable[[bytes], T]) -> Reply[T]:
+        """Make a job: one request, once, over a connection of its own.
+
+        A pooled connection may have been closed by the server meanwhile, which shows only after
+        sending and would leave the outcome unknown for nothing.
+        """
+        sent = "whether the job exists is not known"
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        with self._session() as session:
+            try:
+                answer = self._exchange(session, "POST", path, data=body, headers=headers)
+            except _NoAnswer as failure:
+                error: ProviderError = (
+                    OutcomeUnknown(
+                        f"{self._name('POST', path)}: {failure.what}; {sent}.",
+                        kind=FailureKind.TRANSPORT,
+                    )
+                    if failure.sent
+                    else self._failed("POST", path, f"{failure.what}; nothing was sent")
+                )
+            else:
+                if 200 <= answer.status < 300:
+                    try:
+                        return Reply(read(answer.body), answer.call)
+                    except ValueError:
+                        what = "the answer could not be read"
+                elif proves_refusal(answer.status):
+                    raise self._error("POST", path, answer)
+                else:
+                    what = "no proof of refusal"
+                error = OutcomeUnknown(
+                    f"{self._name('POST', path, answer)}: {what}; {sent}.",
+                    kind=FailureKind.TRANSPORT,
+                    **self._details(answer),
+                )
+        raise error
+
+    @contextmanager
+    def download(self, path: str, expected_bytes: int | None = None) -> Iterator[Iterator[bytes]]:
+        """Stream a body in chunks. `expected_bytes` is its size as told elsewhere, if known.
+
+        The iterator raises `CallFailed` when the body ends before its framing or that size says.
+        A body that has neither a length nor chunks nor an expected size is not taken at all: it
+        would end in the same way whether it is whole or cut.
+        """
+        try:
+            response = self._send(self._pooled, "GET", path)
+        except _NoAnswer as failure:
+            raise self._failed("GET", path, failure.what) from None
+        with response:
+            if response.status_code != 200:
+                answer = self._drain_for_error("GET", path, response)
+                raise self._error("GET", path, answer)
+            yield self._chunks(path, response, expected_bytes)
+
+    def _chunks(
+        self, path: str, response: requests.Response, expected_bytes: int | None
+    ) -> Iterator[bytes]:
+        framed = "content-length" in response.headers or (
+            response.headers.get("transfer-encoding", "").lower() == "chunked"
+        )
+        if not framed and expected_bytes is None:
+            raise self._failed("GET", path, "the answer has no length, so its end proves nothing")
+        received = 0
+        failure: str | None = None
+        try:
+            for chunk in response.iter_content(CHUNK_BYTES):
+                received += len(chunk)
+                yield chunk
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            failure = describe(error)
+        if failure is None and expected_bytes is not None and received < expected_bytes:
+            failure = "the answer was cut short"
+        if failure is not None:
+            raise self._failed("GET", path, f"{failure} after {received} bytes")
+
+    def _repeatable(
+        self,
+        session: requests.Session,
+        method: str,
+        path: str,
+        read: Callable[[bytes], T],
+        **arguments: Any,
+    ) -> Reply[T]:
+        try:
+            answer = self._exchange(session, method, path, **arguments)
+        except _NoAnswer as failure:
+            error: ProviderError = self._failed(method, path, failure.what)
+        else:
+            if not 200 <= answer.status < 300:
+                raise self._error(method, path, answer)
+            try:
+                return Reply(read(answer.body), answer.call)
+            except ValueError:
+                error = CallFailed(
+                    f"{self._name(method, path, answer)}: the answer could not be read.",
+                    kind=FailureKind.TRANSPORT,
+                    remedy="Check that the base URL leads to this provider's API.",
+                    **self._details(answer),
+                )
+        raise error
+
+    def _exchange(
+        self, session: requests.Session, method: str, path: str, **arguments: Any
+    ) -> "_Answer":
+        """One request and its whole answer, of any status. Raises `_NoAnswer` only."""
+        with self._send(session, method, path, **arguments) as response:
+            return _Answer(response, self._body(response), self._dialect)
+
+    def _send(
+        self, session: requests.Session, method: str, path: str, **arguments: Any
+    ) -> requests.Response:
+        endpoint = self._endpoint
+        try:
+            return session.request(
+                method,
+                endpoint.base_url + path,
+                timeout=(endpoint.connect_timeout, endpoint.read_timeout),
+                allow_redirects=False,
+                stream=True,
+                **arguments,
+            )
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            failure = _NoAnswer(describe(error), sent=not nothing_was_sent(error))
+        raise failure
+
+    def _body(self, response: requests.Response) -> bytes:
+        """The body, bounded in size and, since a server may drip bytes for ever, in time."""
+        end = time.monotonic() + 2 * self._endpoint.read_timeout
+        body = bytearray()
+        try:
+            while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
+                body += chunk
+                if len(body) > LARGEST_ANSWER_BYTES:
+                    raise _NoAnswer("the answer is too large", sent=True)
+                if time.monotonic() > end:
+                    raise _NoAnswer("the answer took too long", sent=True)
+            return bytes(body)
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            failure = _NoAnswer(
+                "no answer within the time-out"
+                if isinstance(error, urllib3.exceptions.ReadTimeoutError)
+                else "the answer was cut short",
+                sent=True,
+            )
+        raise failure
+
+    def _drain_for_error(self, method: str, path: str, response: requests.Response) -> "_Answer":
+        try:
+            return _Answer(response, self._body(response), self._dialect)
+        except _NoAnswer as failure:
+            what = failure.what
+        raise self._failed(method, path, f"HTTP {response.status_code}, and {what}")
+
+    def _error(self, method: str, path: str, answer: "_Answer") -> ProviderError:
+        """The error for an answer whose status is not a success."""
+        kind = failure_kind(answer.status, answer.code, self._dialect.account_codes)
+        refused = 400 <= answer.status < 500 and answer.status not in (408, 425)
+        error = CallRefused if refused else CallFailed
+        return error(
+            f"{self._name(method, path, answer)}.",
+            kind=kind,
+            remedy=remedy_for(answer.status, kind),
+            **self._details(answer),
+        )
+
+    def _failed(self, method: str, path: str, what: str) -> CallFailed:
+        return CallFailed(f"{self._name(method, path)}: {what}.", kind=FailureKind.TRANSPORT)
+
+    def _name(self, method: str, path: str, answer: "_Answer | None" = None) -> str:
+        name = f"{self._dialect.provider}: {method} {path}"
+        if answer is None:
+            return name
+        said = ", ".join(
+            [f"HTTP {answer.status}"]
+            + ([f"code {answer.code}"] if answer.code else [])
+            + ([f"request id {answer.call.request_id}"] if answer.call.request_id else [])
+        )
+        return f"{name} answered {said}"
+
+    def _details(self, answer: "_Answer") -> dict[str, Any]:
+        return {
+            "http_status": answer.status,
+            "code": answer.code,
+            "request_id": answer.call.request_id,
+            "retry_after": answer.retry_after,
+        }
+
+    def _session(self) -> requests.Session:
+        session = requests.Session()
+        never = Retry(total=0, connect=0, read=False, redirect=0, status=0, other=0)
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, HTTPAdapter(max_retries=never))
+        session.headers["Accept-Encoding"] = "identity"  # result bytes are kept verbatim
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        # Setting `auth` keeps a .netrc from replacing the key. Proxies and certificate bundles of
+        # the environment hold for real hosts; a call to this machine goes through no proxy.
+        session.auth = _FixedHeaders(self._dialect.headers)
+        session.trust_env = not self._endpoint.is_loopback
+        return session
+
+
+class _FixedHeaders(AuthBase):
+    """The provider's own headers, credentials among them, on every request."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self._headers = dict(headers)
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers.update(self._headers)
+        return request
+
+
+class _NoAnswer(Exception):
+    """No whole answer came. `sent` is false only where the request provably never left."""
+
+    def __init__(self, what: str, *, sent: bool) -> None:
+        super().__init__(what)
+        self.what = what
+        self.sent = sent
+
+
+class _Answer:
+    """A whole HTTP answer of any status."""
+
+    def __init__(self, response: requests.Response, body: bytes, dialect: ProviderDialect) -> None:
+        self.status = response.status_code
+        self.body = body
+        self.call = CallRecord(
+            http_status=self.status,
+            request_id=safe_token(response.headers.get(dialect.request_id_header)),
+        )
+        succeeded = 200 <= self.status < 300
+        self.code = None if succeeded else safe_token(dialect.read_error_code(body))
+        self.retry_after = retry_after_seconds(response.headers, datetime.now(UTC))

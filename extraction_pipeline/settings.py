@@ -1,0 +1,96 @@
+"""The environment, read once and typed. Every setting has a default that works on a laptop."""
+
+from datetime import date
+from pathlib import Path
+from zoneinfo import available_timezones
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from extraction_pipeline.errors import ConfigurationError
+
+SHIPPED_COLLECTIONS = Path(__file__).parent / "collections"
+
+
+class Settings(BaseSettings):
+    """Settings of one process. Field names in upper case after `EXTRACTION_` are the variables."""
+
+    model_config = SettingsConfigDict(env_prefix="EXTRACTION_", extra="ignore", frozen=True)
+
+    home: Path = Field(
+        default=Path(".extraction_pipeline"),
+        description="State folder: embedded database, document texts, batch server, Dagster home.",
+    )
+    database_url: SecretStr | None = Field(
+        default=None,
+        description="PostgreSQL for Dagster and the ledger; unset: an embedded one in the home.",
+    )
+    store_url: str | None = Field(
+        default=None,
+        description="fsspec URL of the content store; unset: a folder in the home.",
+    )
+    collections: Path = Field(
+        default=SHIPPED_COLLECTIONS, description="Folder of collection YAML files."
+    )
+    timezone: str = Field(default="UTC", description="Time zone of the nightly schedule.")
+    nightly_cron: str = Field(default="0 2 * * *", description="When the nightly refresh runs.")
+    nightly_start: date = Field(
+        default=date(2026, 11, 1), description="First night that has a partition."
+    )
+    resolve_grace_seconds: float = Field(
+        default=120.0,
+        ge=0,
+        description="How long after a create call of unknown outcome a job that the provider does "
+        "not list counts as absent.",
+    )
+    poll_seconds: float = Field(default=15.0, gt=0, description="First interval between polls.")
+    poll_max_seconds: float = Field(default=900.0, gt=0, description="Longest interval.")
+    connect_timeout: float = Field(default=10.0, gt=0, description="Seconds to connect.")
+    read_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for an answer.")
+
+    local_base_url: str = Field(
+        default="http://127.0.0.1:8765/v1", description="Base URL of the local batch server."
+    )
+    local_api_key: SecretStr | None = Field(default=None, description="Its key, if it asks.")
+    openai_base_url: str = Field(
+        default="https://api.openai.com/v1", description="Base URL of OpenAI or a compatible API."
+    )
+    openai_api_key: SecretStr | None = Field(
+        default=None,
+        validation_alias=AliasChoices("EXTRACTION_OPENAI_API_KEY", "OPENAI_API_KEY"),
+        description="OpenAI key; OPENAI_API_KEY is read too.",
+    )
+    openai_organization: str | None = Field(default=None, description="OpenAI-Organization.")
+    openai_project: str | None = Field(default=None, description="OpenAI-Project.")
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_timezone(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise ValueError("is not a time zone name such as Europe/Berlin")
+        return value
+
+    @field_validator("home", "collections")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @property
+    def store_location(self) -> str:
+        """Where document texts, payloads and result files lie, as a path or fsspec URL."""
+        return self.store_url or str(self.home / "store")
+
+
+def load_settings() -> Settings:
+    """The settings of this process. Raises `ConfigurationError` naming the variables at fault."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = "; ".join(
+            f"EXTRACTION_{'_'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
+            for fault in error.errors(include_input=False, include_url=False)
+        )
+        raise ConfigurationError(
+            f"Settings in the environment are wrong: {faults}.",
+            remedy="Correct the variables or unset them.",
+        ) from None

@@ -1,0 +1,369 @@
+"""The HTTP client against a server that misbehaves on purpose."""
+
+import gzip
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.errors import (
+    CallFailed,
+    CallRefused,
+    OutcomeUnknown,
+    ProviderError,
+)
+from extraction_pipeline.providers.http import HttpClient, ProviderDialect
+from extraction_pipeline.providers.openai_translation import ACCOUNT_CODES, read_error_code
+from extraction_pipeline_tests.providers.scripted_server import (
+    answer,
+    drop,
+    scripted_server,
+    send,
+    send_and_stay,
+    silence,
+)
+
+KEY = "sk-not-to-be-seen"
+BODY = b'{"secret": "what a document says"}'
+
+
+def client(url: str, read_timeout: float = 5.0, connect_timeout: float = 2.0) -> HttpClient:
+    return HttpClient(
+        ProviderEndpoint(
+            base_url=url,
+            api_key=KEY,
+            read_timeout=read_timeout,
+            connect_timeout=connect_timeout,
+        ),
+        ProviderDialect(
+            provider="test",
+            headers={"Authorization": f"Bearer {KEY}"},
+            request_id_header="x-request-id",
+            read_error_code=read_error_code,
+            account_codes=ACCOUNT_CODES,
+        ),
+    )
+
+
+def error_answer(status: int, code: str | None, *headers: str) -> bytes:
+    body = json.dumps({"error": {"message": "Jane Doe", "type": None, "code": code}}).encode()
+    return answer(status, body, *headers)
+
+
+def create(url: str, **options: float):
+    return client(url, **options).create("/batches", BODY, json.loads)
+
+
+def get(url: str, **options: float):
+    return client(url, **options).get("/batches", json.loads, {"after": "cursor-secret"})
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+DOUBTFUL = {
+    "dropped after the request": drop,
+    "no answer in time": silence(3),
+    "500": send(answer(500)),
+    "502": send(answer(502, b"<html>bad gateway</html>")),
+    "503": send(answer(503)),
+    "408": send(answer(408)),
+    "409": send(error_answer(409, "conflict")),
+    "425": send(answer(425)),
+    "a 4xx that nobody knows": send(answer(460)),
+    "redirect": send(answer(307, b"", "Location: /v1/elsewhere")),
+    "unreadable 200": send(answer(200, b"<html>welcome</html>")),
+    "200 cut short": send(answer(200, b'{"id": "batch_1"}')[:-4]),
+    "200 cut short in chunks": send(
+        answer(200, b'11\r\n{"id": "batch_1"}', "Transfer-Encoding: chunked", framed=False)
+    ),
+    "no HTTP at all": send(b"SSH-2.0-OpenSSH_9.2\r\n"),
+}
+
+
+@pytest.mark.parametrize("script", DOUBTFUL.values(), ids=DOUBTFUL.keys())
+def test_a_create_call_in_doubt_is_an_unknown_outcome_and_is_sent_once(script):
+    with scripted_server(script) as server, pytest.raises(OutcomeUnknown) as caught:
+        create(server.url, read_timeout=0.5)
+    assert len(server.requests) == 1
+    assert server.requests[0].endswith(BODY)
+    assert caught.value.kind is FailureKind.TRANSPORT
+
+
+REFUSALS = [
+    (400, None, FailureKind.REJECTED),
+    (400, "billing_hard_limit_reached", FailureKind.ACCOUNT),
+    (401, "invalid_api_key", FailureKind.ACCOUNT),
+    (402, None, FailureKind.ACCOUNT),
+    (403, None, FailureKind.ACCOUNT),
+    (404, None, FailureKind.REJECTED),
+    (413, None, FailureKind.REJECTED),
+    (422, None, FailureKind.REJECTED),
+    (429, "rate_limit_exceeded", FailureKind.TRANSPORT),
+    (429, "insufficient_quota", FailureKind.ACCOUNT),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "kind"), REFUSALS)
+@pytest.mark.parametrize("call", [create, get])
+def test_a_refusal_is_told_apart_by_status_and_code(status, code, kind, call):
+    said = error_answer(status, code, "X-Request-Id: req_7")
+    with scripted_server(send(said)) as server, pytest.raises(CallRefused) as caught:
+        call(server.url)
+    error = caught.value
+    assert (error.kind, error.http_status, error.code) == (kind, status, code)
+    assert error.request_id == "req_7"
+    assert len(server.requests) == 1
+
+
+def test_a_create_call_that_was_answered_gives_its_value_and_request_id():
+    said = answer(200, b'{"id": "batch_1"}', "x-request-id: req_1")
+    with scripted_server(send(said)) as server:
+        reply = create(server.url)
+    assert reply.value == {"id": "batch_1"}
+    assert (reply.call.http_status, reply.call.request_id) == (200, "req_1")
+
+
+def test_connection_refused_proves_that_nothing_was_sent():
+    with pytest.raises(CallFailed, match="nothing was sent"):
+        create(f"http://127.0.0.1:{free_port()}/v1")
+
+
+def test_a_name_that_does_not_resolve_proves_that_nothing_was_sent(monkeypatch):
+    def no_such_name(*arguments, **options):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
+    with pytest.raises(CallFailed, match="does not resolve; nothing was sent"):
+        create("http://provider.invalid/v1")
+
+
+def test_a_connect_time_out_proves_that_nothing_was_sent():
+    with closing(socket.socket()) as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        port = full.getsockname()[1]
+        fillers = [socket.socket() for _ in range(4)]
+        try:
+            for filler in fillers:  # the kernel leaves further connects without an answer
+                filler.setblocking(False)
+                filler.connect_ex(("127.0.0.1", port))
+            with pytest.raises(CallFailed, match="no connection within the time-out; nothing"):
+                create(f"http://127.0.0.1:{port}/v1", connect_timeout=0.3)
+        finally:
+            for filler in fillers:
+                filler.close()
+
+
+def test_a_certificate_that_is_not_accepted_proves_that_nothing_was_sent(tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = subprocess.run(
+        f"openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost "
+        f"-keyout {key} -out {certificate}".split(),
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("openssl makes no certificate here")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with scripted_server(send(answer(200)), tls=context) as server:
+        with pytest.raises(CallFailed, match="TLS connection failed; nothing was sent"):
+            create(server.url.replace("http://", "https://"))
+        assert server.requests == []
+
+
+def test_a_proxy_that_cannot_be_reached_proves_that_nothing_was_sent(monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(CallFailed, match="proxy could not be used; nothing was sent"):
+        create("https://provider.invalid/v1")
+
+
+def test_a_proxy_is_used_for_real_hosts_and_not_for_this_machine(monkeypatch):
+    with scripted_server(send(answer(200))) as proxy, scripted_server(send(answer(200))) as own:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        get(own.url)
+        assert (len(own.requests), len(proxy.requests)) == (1, 0)
+        get("http://provider.invalid/v1")
+    assert proxy.requests[0].startswith(b"GET http://provider.invalid/v1/batches")
+
+
+def test_a_netrc_file_does_not_replace_the_key(tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine provider.invalid login someone password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    with scripted_server(send(answer(200))) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        get("http://provider.invalid/v1")
+    assert f"Authorization: Bearer {KEY}".encode() in proxy.requests[0]
+
+
+def test_create_calls_use_a_connection_of_their_own():
+    # A server that closes idle connections: a pooled one would break after sending.
+    first = answer(200, b"{}", "Connection: keep-alive")
+    with scripted_server(send(first), send(answer(200, b'{"id": "batch_1"}'))) as server:
+        shared = client(server.url)
+        shared.get("/batches", json.loads)
+        assert shared.create("/batches", BODY, json.loads).value == {"id": "batch_1"}
+    assert len(server.requests) == 2
+    assert b"Connection: close" in server.requests[1]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        drop,
+        silence(3),
+        send(answer(500)),
+        send(answer(503)),
+        send(answer(200, b"<html>")),
+        send(answer(302, b"", "Location: /")),
+        send(answer(200, b'{"data": []}')[:-3]),
+    ],
+    ids=["dropped", "silent", "500", "503", "unreadable", "redirect", "cut"],
+)
+def test_a_read_without_a_usable_answer_failed_and_is_not_repeated(script):
+    with scripted_server(script) as server, pytest.raises(CallFailed) as caught:
+        get(server.url, read_timeout=0.5)
+    assert caught.value.kind is FailureKind.TRANSPORT
+    assert len(server.requests) == 1
+
+
+def test_an_answer_that_drips_for_ever_is_given_up():
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(answer(200, b"", "Content-Length: 1000000", framed=False))
+        try:
+            for _ in range(100):
+                connection.sendall(b" ")
+                silence(0.05)(connection)
+        except OSError:
+            return
+
+    with scripted_server(drip) as server, pytest.raises(CallFailed, match="too long"):
+        get(server.url, read_timeout=0.25)
+
+
+@pytest.mark.parametrize("call", [create, get])
+@pytest.mark.parametrize("script", [*DOUBTFUL.values(), send(error_answer(401, "bad"))])
+def test_errors_tell_nothing_that_is_secret(call, script):
+    with scripted_server(script) as server, pytest.raises(ProviderError) as caught:
+        call(server.url, read_timeout=0.3)
+    error: BaseException | None = caught.value
+    while error is not None:
+        for secret in (KEY, "document", "cursor-secret", "Jane Doe", "after=", "html"):
+            assert secret not in f"{error!s} {error!r} {error.args}"
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    assert "/batches" in str(caught.value)
+
+
+def test_free_text_in_the_place_of_codes_and_ids_is_not_taken_over():
+    said = error_answer(400, "the patient Jane Doe", "x-request-id: two words")
+    with scripted_server(send(said)) as server, pytest.raises(CallRefused) as caught:
+        get(server.url)
+    assert (caught.value.code, caught.value.request_id) == (None, None)
+
+
+def test_retry_after_reaches_the_error():
+    said = error_answer(429, "rate_limit_exceeded", "Retry-After: 17")
+    with scripted_server(send(said)) as server, pytest.raises(CallRefused) as caught:
+        create(server.url)
+    assert caught.value.retry_after == 17.0
+
+
+def test_cookies_are_not_kept():
+    with scripted_server(send(answer(200, b"{}", "Set-Cookie: a=b; Path=/"))) as server:
+        shared = client(server.url)
+        shared.get("/batches", json.loads)
+        shared.get("/batches", json.loads)
+    assert b"cookie" not in server.requests[1].lower()
+
+
+def downloaded(url: str, expected: int | None = None) -> bytes:
+    with client(url, read_timeout=0.5).download("/files/f/content", expected) as chunks:
+        return b"".join(chunks)
+
+
+ROWS = b'{"custom_id": "a"}\n{"custom_id": "b"}\n'
+CHUNKED = answer(
+    200,
+    b"%x\r\n%s\r\n0\r\n\r\n" % (len(ROWS), ROWS),
+    "Transfer-Encoding: chunked",
+    framed=False,
+)
+
+
+@pytest.mark.parametrize("said", [answer(200, ROWS), CHUNKED], ids=["length", "chunks"])
+@pytest.mark.parametrize("expected", [None, len(ROWS)])
+def test_a_whole_body_is_downloaded(said, expected):
+    with scripted_server(send(said)) as server:
+        assert downloaded(server.url, expected) == ROWS
+
+
+def test_a_body_without_length_is_taken_if_its_size_is_known():
+    with scripted_server(send(answer(200, ROWS, framed=False))) as server:
+        assert downloaded(server.url, len(ROWS)) == ROWS
+        with pytest.raises(CallFailed, match="no length"):
+            downloaded(server.url)
+
+
+CUT = {
+    "length": (answer(200, ROWS)[:-5], None),
+    "chunks": (CHUNKED[:-12], None),
+    "between chunks": (CHUNKED[:-5], None),
+    "framed whole but too small": (answer(200, ROWS), len(ROWS) + 1),
+    "no length": (answer(200, ROWS[:-5], framed=False), len(ROWS)),
+}
+
+
+@pytest.mark.parametrize(("said", "expected"), CUT.values(), ids=CUT.keys())
+def test_a_body_that_was_cut_raises(said, expected):
+    with scripted_server(send(said)) as server, pytest.raises(CallFailed):
+        downloaded(server.url, expected)
+
+
+def test_a_download_that_stalls_raises():
+    said = send_and_stay(answer(200, ROWS)[:-5])
+    with scripted_server(said) as server, pytest.raises(CallFailed, match="after"):
+        downloaded(server.url)
+
+
+@pytest.mark.parametrize(("status", "error"), [(404, CallRefused), (503, CallFailed)])
+def test_a_download_that_is_refused_raises(status, error):
+    with scripted_server(send(answer(status))) as server, pytest.raises(error) as caught:
+        downloaded(server.url)
+    assert caught.value.http_status == status
+
+
+def test_a_compressed_answer_is_read_although_none_was_asked_for():
+    said = answer(200, gzip.compress(b'{"id": 1}'), "Content-Encoding: gzip")
+    with scripted_server(send(said)) as server:
+        assert get(server.url).value == {"id": 1}
+    assert b"Accept-Encoding: identity" in server.requests[0]
+
+
+def test_a_download_streams():
+    size = 64 * 1024 * 1024
+    program = f"""
+import resource
+from extraction_pipeline_tests.providers.test_http import client
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from extraction_pipeline_tests.providers.scripted_server import answer, scripted_server
+def big(connection):
+    connection.sendall(answer(200, b"", "Content-Length: {size}", framed=False))
+    for _ in range({size} // 65536):
+        connection.sendall(bytes(65536))
+with scripted_server(big) as server:
+    with client(server.url).download("/files/f/content") as chunks:
+        assert sum(map(len, chunks)) == {size}
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 * 1024
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
