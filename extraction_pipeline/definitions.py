@@ -1,8 +1,9 @@
 """Dagster's front door: everything it loads comes from here."""
 
 import os
+import warnings
 
-from dagster import Definitions, definitions, in_process_executor
+from dagster import BetaWarning, Definitions, definitions, in_process_executor
 
 from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.lifecycle.recipes import recipe_of
@@ -13,6 +14,9 @@ from extraction_pipeline.orchestration.nightly import nightly_refresh
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.orchestration.sensors import batch_status
 from extraction_pipeline.settings import Settings, load_settings
+
+# Dagster warns of its own code here: it passes the parameter whenever it copies a sensor.
+warnings.filterwarnings("ignore", message="Parameter `owners`", category=BetaWarning)
 
 
 def build_definitions(settings: Settings) -> Definitions:

@@ -15,7 +15,8 @@ class RelayConfig:
 
     `url` is its base URL (with or without `/chat/completions`), `model` replaces the model that a
     request names, `concurrency` is how many requests it gets at once, `timeout` the seconds that
-    one answer may take, `attempts` how often one request is sent before it counts as failed.
+    one answer may take, `attempts` how often one request is sent before it counts as failed, and
+    `first_pause` the seconds between the first two of them; each further pause is twice as long.
     """
 
     url: str
@@ -24,6 +25,7 @@ class RelayConfig:
     concurrency: int = 4
     timeout: float = 600.0
     attempts: int = 8
+    first_pause: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what could not work. Raises `ConfigurationError`."""

@@ -1,7 +1,7 @@
 """Takes accepted batches to their end, whatever stops the server in between.
 
 One thread goes round the open batches and does for each what is next; every step can be done again
-after a crash. A batch ends in `_fail` or `_finish` and nowhere else.
+after a crash. A batch ends in `_validate` or `_finish` and nowhere else.
 """
 
 import logging
@@ -29,8 +29,10 @@ from extraction_pipeline.batch_server.store import Store
 
 logger = logging.getLogger(__name__)
 
-TURN = 2.0
+TURN = 1.0
 """Seconds that a batch is worked on while others wait."""
+IDLE = 60.0
+"""Seconds between rounds when nothing is to be done; new work ends the pause at once."""
 GLANCE = 0.25
 """Seconds between looks at whether a batch was cancelled, and between counts shown."""
 PAUSE_AFTER_FAULT = 5.0
@@ -74,17 +76,20 @@ class Processor:
         while not self._stopping.is_set():
             self._wake.clear()
             waits = [self._take_turn(batch.id) for batch in self._store.open_batches()]
-            wait = min(waits, default=60.0)
+            wait = min(waits, default=IDLE)
             if wait > 0:
                 self._wake.wait(wait)
 
     def _take_turn(self, batch_id: str) -> float:
         """Do what is next for a batch; seconds until there is something to do again."""
-        rest = self._resting.get(batch_id, 0.0) - time.monotonic()
-        if rest > 0 or self._stopping.is_set():
-            return max(rest, 0.0)
+        start = time.monotonic()
+        rest = self._resting.get(batch_id, 0.0) - start
+        if rest > 0:
+            return rest
+        wait = 0.0
         try:
-            wait = self._step(self._store.batch(batch_id))
+            while wait == 0 and time.monotonic() - start < TURN and not self._stopping.is_set():
+                wait = self._step(self._store.batch(batch_id))
         except Exception as error:  # noqa: BLE001
             # A full disk or a file removed by hand: the other batches go on, this one is tried
             # again. The message may quote a document, so only the place is logged.
@@ -95,6 +100,7 @@ class Processor:
         return wait
 
     def _step(self, batch: Batch) -> float:
+        """Do one thing; seconds until the next."""
         now = time.time()
         match batch.state:
             case BatchState.VALIDATING:
@@ -112,6 +118,8 @@ class Processor:
                 self._store.move(batch.id, BatchState.IN_PROGRESS, BatchState.FINALIZING)
             case BatchState.FINALIZING:
                 self._finish(batch, BatchState.COMPLETED)
+            case _:
+                return IDLE
         return 0.0
 
     def _validate(self, batch: Batch) -> None:

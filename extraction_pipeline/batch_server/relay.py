@@ -47,7 +47,7 @@ class RelayAnswerer:
             answer = self._ask(payload)
             if isinstance(answer, Answered) and answer.status_code not in _AGAIN:
                 return answer
-            if attempt < self._config.attempts and self._stopping.wait(_pause(attempt)):
+            if attempt < self._config.attempts and self._stopping.wait(self._pause(attempt)):
                 raise Interrupted
         return answer
 
@@ -89,6 +89,11 @@ class RelayAnswerer:
         status = response.status_code if response.status_code >= 400 else 502
         return Answered(status, error_body(message, type="server_error", code="relay_error"))
 
+    def _pause(self, attempt: int) -> float:
+        """Seconds after the attempt of this number; up to a quarter more or less."""
+        pause = min(self._config.first_pause * 2.0 ** (attempt - 1), LONGEST_PAUSE)
+        return pause * random.uniform(0.75, 1.25)
+
     def _session(self) -> requests.Session:
         session: requests.Session | None = getattr(self._sessions, "session", None)
         if session is None:
@@ -105,8 +110,3 @@ class RelayAnswerer:
         if self._config.api_key:
             request.headers["Authorization"] = f"Bearer {self._config.api_key}"
         return request
-
-
-def _pause(attempt: int) -> float:
-    """Seconds after the attempt of this number: 1, 2, 4 … and up to a quarter more or less."""
-    return min(2.0 ** (attempt - 1), LONGEST_PAUSE) * random.uniform(0.75, 1.25)

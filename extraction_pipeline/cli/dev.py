@@ -1,5 +1,6 @@
 """`extraction-pipeline dev`."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -28,6 +29,10 @@ def dev(host: str, port: int) -> None:
         click.echo(f"State: {settings.home}")
         click.echo(f"Batch server: {settings.local_base_url}")
         click.echo(f"Dagster UI: http://{host}:{port}  (Ctrl-C to end)")
+        # Both mean the same here. A shell makes its background jobs deaf to SIGINT, and a child
+        # would inherit that, so this comes before it.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
         process = subprocess.Popen(
             [
                 sys.executable,
@@ -43,20 +48,20 @@ def dev(host: str, port: int) -> None:
             ],
             start_new_session=True,
         )
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
         try:
             code = process.wait()
         except KeyboardInterrupt:
+            click.echo("Ending what was started.")
             code = _stop(process)
     sys.exit(code)
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> int:
-    """Ask Dagster to end in good order, and make it end if it does not."""
-    process.send_signal(signal.SIGINT)
+    """Ask Dagster to end in good order, and make its whole process group end if it does not."""
+    os.killpg(process.pid, signal.SIGINT)
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return 0

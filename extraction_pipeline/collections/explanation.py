@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from extraction_pipeline.collections.defect import Defect
@@ -12,7 +12,7 @@ from extraction_pipeline.collections.form import CollectionForm, VersionForm
 from extraction_pipeline.collections.yaml_document import YamlDocument
 from extraction_pipeline.documents.sources import FolderSource, ManifestSource
 
-_SOURCES = {"folder": FolderSource, "manifest": ManifestSource}
+_SOURCES: dict[str, type[BaseModel]] = {"folder": FolderSource, "manifest": ManifestSource}
 _PATTERNS = {
     "name": "Use a lower case letter, then lower case letters, digits or underscores, "
     "41 characters at most.",

@@ -5,32 +5,22 @@ is found out by those who use them.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from extraction_pipeline.collections.collection import Collection, ExtractionVersion
 from extraction_pipeline.collections.consistency import inconsistencies
 from extraction_pipeline.collections.defect import Defect, collection_error
-from extraction_pipeline.collections.environment import (
-    UnresolvedReference,
-    has_reference,
-    resolve_references,
-)
 from extraction_pipeline.collections.explanation import explain
 from extraction_pipeline.collections.form import CollectionForm, VersionForm
+from extraction_pipeline.collections.places import place_source, stray_references
 from extraction_pipeline.collections.yaml_document import (
-    Location,
     YamlDocument,
     forbidden_characters,
     parse_yaml,
 )
-
-_PATH_KEYS = ("path", "url", "root")
-"""Keys of a source that hold a path or a URL, and may thus refer to the environment."""
-_OWN_WORDS = ("description", "instructions")
-"""Keys whose text may hold `${...}` and mean just that."""
 
 
 def load_collections(folder: Path, environ: Mapping[str, str]) -> tuple[Collection, ...]:
@@ -72,13 +62,9 @@ def read_collection(
     if not isinstance(document.data, dict):
         not_keys = Defect(1, "The file holds no keys.", "Begin it with name: and its value.")
         return None, document.defects or (not_keys,)
-    defects = list(document.defects)
-    data = {**document.data}
-    data["source"], unresolved = _with_places(data.get("source"), file, environ, document)
-    defects += unresolved
-    defects += _stray_references(document)
-    if "source" not in document.data:
-        del data["source"]
+    source, misplaced = place_source(document, file.parent, environ)
+    defects = [*document.defects, *misplaced, *stray_references(document)]
+    data = document.data | ({} if source is None else {"source": source})
     try:
         form = CollectionForm.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
@@ -110,68 +96,6 @@ def _yaml_files(folder: Path) -> list[Path]:
     if not files:
         raise collection_error([f"{folder}: There is no YAML file in this folder. {remedy}"])
     return files
-
-
-def _with_places(
-    source: JsonValue, file: Path, environ: Mapping[str, str], document: YamlDocument
-) -> tuple[JsonValue, list[Defect]]:
-    """The source with its references resolved and its relative paths made absolute.
-
-    A path that a reference made a URL becomes the source's `url`, so that one setting moves a
-    corpus from a folder to an object store.
-    """
-    if not isinstance(source, dict):
-        return source, []
-    placed = dict(source)
-    defects = []
-    for key in _PATH_KEYS:
-        value = source.get(key)
-        if not isinstance(value, str):
-            continue
-        try:
-            resolved = resolve_references(value, environ)
-            placed[key] = resolved if key == "url" else _place(resolved, file.parent)
-        except UnresolvedReference as error:
-            line = document.line(("source", key))
-            defects.append(Defect(line, error.message, error.remedy))
-        except (RuntimeError, OSError):
-            # What pathlib raises for `~nobody` and for links that lead in a circle.
-            line = document.line(("source", key))
-            remedy = "Write it out, without ~ or such links."
-            defects.append(Defect(line, f"source.{key} cannot be made an absolute path.", remedy))
-    if "://" in str(placed.get("path")) and "url" not in placed:
-        placed["url"] = placed.pop("path")
-    return placed, defects
-
-
-def _place(path: str, base: Path) -> str:
-    """A URL as it is, a path as an absolute one. A blank one is left for the form to refuse."""
-    if "://" in path or not path.strip():
-        return path
-    return str((base / Path(path).expanduser()).resolve())
-
-
-def _stray_references(document: YamlDocument) -> list[Defect]:
-    """References where none is resolved: they would be taken as they stand."""
-    places = {("source", key) for key in _PATH_KEYS}
-    message = "A reference to the environment is not allowed here."
-    remedy = f"Only {' and '.join('.'.join(place) for place in sorted(places))} may hold one."
-    return [
-        Defect(document.line(location), message, f"{remedy} Write the value itself.")
-        for location, text in _texts(document.data, ())
-        if has_reference(text) and location not in places and location[-1] not in _OWN_WORDS
-    ]
-
-
-def _texts(value: JsonValue, location: Location) -> Iterator[tuple[Location, str]]:
-    if isinstance(value, str):
-        yield location, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, (*location, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*location, index))
 
 
 def _read_instructions(

@@ -25,7 +25,6 @@ _LARGEST_TEXT = 262_144
 _DEEPEST = 20
 _LARGEST_INTEGER = 2**53 - 1
 """The largest integer that every reader of JSON keeps exactly (RFC 8259, section 6)."""
-_LONGEST_NUMBER = 40
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -206,8 +205,6 @@ class _Reading:
 
 def _number(node: yaml.ScalarNode) -> int | float | None:
     """The number, or `None` for one that JSON cannot hold or that only looks like one (`0b_`)."""
-    if len(node.value) > _LONGEST_NUMBER:
-        return None
     try:
         if node.tag == _TAG + "int":
             whole = int(_PLAIN.construct_yaml_int(node))

@@ -116,9 +116,10 @@ class LocalFolder:
             descriptor = os.open(absolute, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         except OSError as error:
             raise unreadable(error.strerror) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise unreadable("it is not a regular file")
         with os.fdopen(descriptor, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise unreadable("it is not a regular file")
             yield cast(BinaryIO, stream)
 
     def _absolute(self, path: str) -> str:

@@ -6,7 +6,6 @@ Nothing escapes it but what the process itself is told (an interrupt): the conte
 anyone, and one bad file must not end a run over ten thousand. It reads nothing but its arguments.
 """
 
-import logging
 import time
 import traceback
 
@@ -61,8 +60,6 @@ __all__ = [
     "read_document",
 ]
 
-_log = logging.getLogger(__name__)
-
 DEFAULT_LIMITS = ReadLimits()
 
 _BINARY_READERS = {
@@ -99,8 +96,7 @@ def read_document(
     except Exception as error:  # noqa: BLE001
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__} at {place.name}, line {place.lineno}"
-        # The message may quote the document, so only the kind and the place of the error are kept.
-        _log.warning("A reader failed: kind %s, %s", visit.kind, where)
+        # Its message may quote the document, so only its kind and place are told.
         return Unreadable(
             UnreadableReason.TRUNCATED_OR_CORRUPT,
             visit.kind,
@@ -151,7 +147,7 @@ class _Visit:
         elif is_hl7v2(text):
             self._is(DocumentKind.HL7V2)
             return read_hl7v2(clean_text(text), encoding, self._reading)
-        if self._is(named_kind(name)) is DocumentKind.HTML and self._depth == 0:
+        if self._is(named_kind(name)) is DocumentKind.HTML:
             return read_html(_fit_for_a_parser(text), encoding, self._reading)
         return Extracted(text, encoding)
 
@@ -159,6 +155,7 @@ class _Visit:
         if looks_like_html(text, name):
             self._is(DocumentKind.HTML)
             return read_html(text, encoding, self._reading)
+        self._is(DocumentKind.XML)
         try:
             root = parse_xml(text)
         except NotWellFormed as error:
@@ -168,7 +165,6 @@ class _Visit:
             if not claims_xml(text, name):
                 # A note that happens to begin with "<".
                 return None
-            self._is(DocumentKind.XML)
             raise NotReadable(
                 UnreadableReason.TRUNCATED_OR_CORRUPT,
                 f"the XML is cut short or damaged at line {error.line}",
@@ -180,21 +176,21 @@ class _Visit:
         if local_name(root) == "html":
             self._is(DocumentKind.HTML)
             return read_html(text, encoding, self._reading)
-        self._is(DocumentKind.XML)
         return read_generic_xml(root, encoding, self._reading)
 
     def _read_json(self, text: str, encoding: str, name: str) -> Extracted | None:
+        self._is(DocumentKind.JSON)
         try:
             value = parse_json(text)
         except ValueError:
             if not claims_json(name):
                 # A note that begins with a bracket, as de-identified notes do.
                 return None
-            self._is(DocumentKind.JSON)
             raise NotReadable(
                 UnreadableReason.TRUNCATED_OR_CORRUPT, "the JSON is cut short or damaged"
             ) from None
-        self._is(DocumentKind.FHIR if is_fhir(value) else DocumentKind.JSON)
+        if is_fhir(value):
+            self._is(DocumentKind.FHIR)
         return read_json(value, encoding, self._reading)
 
     def _read_inside(self, content: bytes, name: str) -> Extracted:
@@ -219,7 +215,7 @@ class _Visit:
 
 
 def _fit_for_a_parser(text: str) -> str:
-    """Without what XML and JSON forbid; white space before a declaration counts as forbidden."""
+    """Without what XML forbids: control characters, and white space before a declaration."""
     return clean_text(text).lstrip()
 
 

@@ -45,6 +45,13 @@ def extraction_key(document_hash: str, version: str) -> MultiPartitionKey:
     return MultiPartitionKey({DOCUMENT: document_hash, VERSION: version})
 
 
+def parts_of_key(key: str) -> tuple[str, str]:
+    """(document hash, version) of such a key. Dagster joins the dimensions in order of their names,
+    and gives some keys back as plain strings."""
+    document_hash, _, version = key.partition("|")
+    return document_hash, version
+
+
 def documents_asset(collection: str) -> AssetKey:
     """Key of the asset of the documents of a collection."""
     return AssetKey([collection, "documents"])

@@ -8,19 +8,18 @@ from dagster import (
     DagsterInstance,
     Failure,
     MetadataValue,
-    MultiPartitionKey,
 )
 from dagster._core.storage.tags import BACKFILL_ID_TAG
 
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.ledger.documents import documents_by_hash
-from extraction_pipeline.ledger.states import DocumentState
+from extraction_pipeline.ledger.states import DocumentState, DocumentStatus
 from extraction_pipeline.ledger.summary import document_lines, jobs_of_documents
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.publishing import replay
 from extraction_pipeline.lifecycle.rereading import reread
 from extraction_pipeline.lifecycle.submission import submit_documents
-from extraction_pipeline.orchestration.partitions import DOCUMENT, VERSION, submissions_asset
+from extraction_pipeline.orchestration.partitions import parts_of_key, submissions_asset
 from extraction_pipeline.orchestration.recording import record_again, record_submission, recorder
 from extraction_pipeline.orchestration.records import (
     document_records,
@@ -115,6 +114,12 @@ def replay_partitions(
         )
         rest = sorted(set(hashes).difference(result.published))
         reasons.update(why_not(pipeline, collection, version_name, rest))
+    waiting = reasons.pop(DocumentStatus.WAITING.value, 0)
+    if waiting:
+        # Their answers are on the way and will publish them: nothing failed.
+        context.log.warning(
+            "%d documents wait for their answer; there is nothing to replay.", waiting
+        )
     fail_for_the_rest(sum(len(hashes) for hashes in planned.values()), reasons)
 
 
@@ -122,9 +127,8 @@ def by_version(keys: Sequence[str]) -> HashesByVersion:
     """Partition keys of document and version, as hashes by version."""
     found: HashesByVersion = {}
     for key in keys:
-        assert isinstance(key, MultiPartitionKey)
-        dimensions = key.keys_by_dimension
-        found.setdefault(dimensions[VERSION], []).append(dimensions[DOCUMENT])
+        document_hash, version = parts_of_key(key)
+        found.setdefault(version, []).append(document_hash)
     return found
 
 

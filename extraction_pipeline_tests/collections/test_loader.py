@@ -7,7 +7,7 @@ import pytest
 import extraction_pipeline.collections as shipped_package
 from extraction_pipeline.collections.collection import Identity
 from extraction_pipeline.collections.loader import load_collections
-from extraction_pipeline.documents.sources import FolderSource, ManifestSource
+from extraction_pipeline.documents.sources import FolderSource, ManifestSource, list_entries
 from extraction_pipeline.errors import CollectionError
 from extraction_pipeline.providers.registry import ProviderName
 from extraction_pipeline_tests.collections.written import BY_RECORD, VALID, changed, write
@@ -32,6 +32,14 @@ def test_the_shipped_collections_load_and_point_at_the_samples():
         assert collection.identity is Identity.CONTENT
         assert not collection.show_paths
         assert collection.description
+
+
+def test_every_sample_is_an_entry_of_its_shipped_collection():
+    for collection in load_collections(SHIPPED, {}):
+        listed = [one.path for one in list_entries(collection.source, collection.base_dir)]
+        folder = SHIPPED.parent / "samples" / collection.name
+        assert listed == sorted(file.name for file in folder.iterdir())
+        assert len(listed) > 10
 
 
 def test_the_corpus_of_the_shipped_collections_is_a_setting(tmp_path: Path):

@@ -96,11 +96,12 @@ WRONG = {
     "raw control": ("rules-baseline", "a\x07b", 14, "control character", "Remove"),
     "unset": ("path: letters", "path: ${LETTERS}", 6, "LETTERS is not set", "${LETTERS:-default}"),
     "malformed": ("path: letters", "path: ${LET TERS}", 6, "malformed", "${NAME:-default}"),
+    "blank path": ("path: letters", "path: ' '", 6, "must not be blank", "a dot for here"),
     "no such home": ("path: letters", "path: ~nobody-here/x", 6, "absolute path", "Write it out"),
     "path and url": ("path: letters", "path: a\n  url: s3://b", 4, "give either `path`", "Correct"),
     "unset url": ("path: letters", "url: s3://${B}/x", 6, "B is not set", "default"),
     "absolute pattern": ('"*.txt"', '"/*.txt"', 7, "must be relative", "Correct"),
-    "misplaced": ("rules-baseline", "${MODEL}", 14, "not allowed here", "Only source.path"),
+    "misplaced": ("rules-baseline", "${MODEL}", 14, "not allowed here", "only source.path"),
     "two prompts": (
         "    max_attempts: 2",
         "    instructions: a\n    instructions_file: b",
@@ -142,13 +143,15 @@ def test_one_slip_is_one_line(tmp_path: Path):
 
 
 def test_all_defects_of_all_files_are_reported_together(tmp_path: Path):
-    first = write(tmp_path, changed("2048", "many").replace("show_paths", "show_path"), "a.yaml")
+    text = changed("2048", "many").replace("show_paths", "show_path")
+    first = write(tmp_path, text.replace("temperature: 0", "temperature: .inf"), "a.yaml")
     second = write(tmp_path, "name: [", "b.yaml")
     write(tmp_path, VALID, "c.yaml")
     text = report(tmp_path)
     assert [one.split(": ")[0] for one in text.splitlines()] == [
         f"{first}:9",
         f"{first}:15",
+        f"{first}:18",
         f"{second}:1",
     ]
 

@@ -1,8 +1,12 @@
 """The whole life of a job, for every provider there is, on a real server process."""
 
 import json
+import os
+import signal
+import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,10 +57,9 @@ def provider(request, server) -> BatchProvider:
 
 
 @pytest.fixture
-def job_key(request, provider) -> str:
+def job_key() -> str:
     """A key of this test's own, in all the characters that keys have."""
-    number = abs(hash(request.node.nodeid)) % 10**12
-    return f"notes-2.v1_b.{provider.name}.{number}"
+    return f"notes-2.v1_b.{uuid.uuid4().hex}"
 
 
 def request_of(number: int, model: str = "rules-baseline", document: str = "") -> ModelRequest:
@@ -87,7 +90,8 @@ def ended(provider: BatchProvider, job_id: str) -> JobStatus:
         status = provider.status(job_id)
         return status if status.phase.is_end else None
 
-    return wait_until(end)
+    status: JobStatus = wait_until(end)
+    return status
 
 
 def lines(provider: BatchProvider, status: JobStatus, kind: ResultKind) -> list[bytes]:
@@ -112,9 +116,7 @@ def test_a_job_from_upload_to_results(tmp_path, provider, job_key):
     assert (status.phase, status.counts.completed) == (JobPhase.ENDED, 40)
     assert [result.kind for result in status.results] == [ResultKind.OUTPUT]
     assert status.ended_at is not None and status.failure_kind is None
-    results = [
-        provider.decode_result(each) for each in lines(provider, status, ResultKind.OUTPUT)
-    ]
+    results = [provider.decode_result(each) for each in lines(provider, status, ResultKind.OUTPUT)]
     got = [result.custom_id for result in results]
     sent = [each.custom_id for each in requests]
     assert sorted(got) == sorted(sent) and got != sent
@@ -173,16 +175,17 @@ def test_a_wrong_key_is_an_account_failure(server, name, tmp_path):
     assert (caught.value.kind, caught.value.code) == ("account", "invalid_api_key")
 
 
-@pytest.fixture(params=ProviderName)
-def own(request, tmp_path):
-    """A provider with a server of its own, which may be killed."""
-    with running_server(tmp_path / "state", delay=30) as running:
-        yield running, provider_at(request.param, running.base_url)
+@pytest.fixture(scope="module")
+def slow_server(tmp_path_factory):
+    """A server whose jobs take long."""
+    with running_server(tmp_path_factory.mktemp("slow") / "state", delay=60) as running:
+        yield running
 
 
-def test_a_job_that_is_cancelled_keeps_what_was_done(tmp_path, own):
-    _, provider = own
-    job_id = submit(tmp_path, provider, "notes.v1.1", request_of(1), request_of(2))
+@pytest.mark.parametrize("name", ProviderName)
+def test_a_job_that_is_cancelled_keeps_what_was_done(tmp_path, slow_server, name, job_key):
+    provider = provider_at(name, slow_server.base_url)
+    job_id = submit(tmp_path, provider, job_key, request_of(1), request_of(2))
     wait_until(lambda: provider.status(job_id).counts.completed == 2)
     provider.cancel(job_id)
     status = ended(provider, job_id)
@@ -197,52 +200,52 @@ def test_cancelling_what_has_ended_gives_its_end(tmp_path, provider, job_key):
     assert provider.cancel(job_id).phase is JobPhase.ENDED
 
 
-def test_a_job_is_found_again_after_the_server_was_killed(tmp_path, own):
-    server, provider = own
-    job_id = submit(tmp_path, provider, "notes.v1.2", request_of(1))
-    server.kill()
-    for call in (lambda: provider.status(job_id), lambda: provider.find("notes.v1.2", SINCE)):
+@pytest.mark.parametrize("name", ProviderName)
+def test_a_job_is_found_again_after_the_server_was_killed(tmp_path, slow_server, name, job_key):
+    provider = provider_at(name, slow_server.base_url)
+    job_id = submit(tmp_path, provider, job_key, request_of(1))
+    slow_server.kill()
+    for call in (lambda: provider.status(job_id), lambda: provider.find(job_key, SINCE)):
         with pytest.raises(CallFailed):
             call()
     with pytest.raises(CallFailed, match="nothing was sent"):
-        provider.submit("file-any", "notes.v1.3")
-    server.restart(delay=0)
-    assert [job.job_id for job in provider.find("notes.v1.2", SINCE)] == [job_id]
-    assert ended(provider, job_id).phase is JobPhase.ENDED
-    assert server.statistics()["jobs_by_metadata"] == {
-        "extraction_job_key": {"notes.v1.2": 1}
-    }
+        provider.submit("file-any", job_key)
+    slow_server.restart()
+    assert [job.job_id for job in provider.find(job_key, SINCE)] == [job_id]
+    assert provider.status(job_id).phase is JobPhase.PENDING
+    assert jobs_of(slow_server, job_key) == 1
+
+
+def test_a_job_whose_answer_never_came_is_found_and_is_one(tmp_path, server, provider, job_key):
+    receipt = provider.upload(write(tmp_path, provider, [request_of(1)]), job_key)
+    hasty = ProviderEndpoint(server.base_url, api_key=KEY, read_timeout=0.3)
+    # A stopped process takes the connection (its kernel does) and does not answer.
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(OutcomeUnknown):
+            build_provider(ProviderName(provider.name), hasty).submit(receipt.input_id, job_key)
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    (found,) = wait_until(lambda: provider.find(job_key, SINCE))
+    assert ended(provider, found.job_id).phase is JobPhase.ENDED
+    assert jobs_of(server, job_key) == 1
 
 
 @pytest.mark.parametrize("name", ProviderName)
-def test_a_server_that_is_killed_while_it_takes_a_job_leaves_it_unknown(tmp_path, name):
-    # A stopped process takes the connection (its kernel does) and never answers.
-    import os
-    import signal
-
-    with running_server(tmp_path / "state") as server:
-        endpoint = ProviderEndpoint(server.base_url, api_key=KEY, read_timeout=0.5)
-        provider = build_provider(name, endpoint)
-        receipt = provider.upload(write(tmp_path, provider, [request_of(1)]), "notes.v1.4")
-        os.kill(server.pid, signal.SIGSTOP)
-        try:
-            with pytest.raises(OutcomeUnknown):
-                provider.submit(receipt.input_id, "notes.v1.4")
-        finally:
-            os.kill(server.pid, signal.SIGCONT)
-        # This one did arrive: it is found, and there is one of it.
-        (found,) = wait_until(lambda: provider.find("notes.v1.4", SINCE))
-        assert ended(provider, found.job_id).phase is JobPhase.ENDED
-        assert server.statistics()["jobs_created"] == 1
-
-
-def test_results_of_many_pages_of_jobs_are_told_apart(tmp_path, own):
-    server: ServerProcess
-    server, provider = own
-    receipt = provider.upload(write(tmp_path, provider, [request_of(1)]), "shared.v1.0")
-    wanted = [f"notes.v{number}.5" for number in range(130)]
-    jobs = {key: provider.submit(receipt.input_id, key).job_id for key in wanted}
-    for key in (wanted[0], wanted[64], wanted[-1]):
+def test_a_job_is_found_among_pages_of_others(tmp_path, slow_server, name, job_key):
+    provider = provider_at(name, slow_server.base_url)
+    receipt = provider.upload(write(tmp_path, provider, [request_of(1)]), f"{job_key}.file")
+    keys = [f"{job_key}.{number}" for number in range(110)]
+    jobs = {key: provider.submit(receipt.input_id, key).job_id for key in keys}
+    for key in (keys[0], keys[55], keys[-1]):
         assert [job.job_id for job in provider.find(key, SINCE)] == [jobs[key]]
-    assert provider.find("notes.v130.5", SINCE) == ()
-    assert server.statistics()["jobs_created"] == 130
+    assert provider.find(f"{job_key}.110", SINCE) == ()
+    for job_id in jobs.values():
+        provider.cancel(job_id)
+
+
+def jobs_of(server: ServerProcess, job_key: str) -> int:
+    """How many jobs of this key the server has ever accepted."""
+    headers = {"Authorization": f"Bearer {KEY}"}
+    by_metadata: Any = server.statistics(headers)["jobs_by_metadata"]
+    return int(by_metadata["extraction_job_key"].get(job_key, 0))

@@ -23,6 +23,7 @@ from extraction_pipeline.providers.openai_translation import ACCOUNT_CODES, read
 from extraction_pipeline_tests.providers.scripted_server import (
     answer,
     drop,
+    read_request,
     scripted_server,
     send,
     send_and_stay,
@@ -208,9 +209,12 @@ def test_a_netrc_file_does_not_replace_the_key(tmp_path, monkeypatch):
 
 
 def test_create_calls_use_a_connection_of_their_own():
-    # A server that closes idle connections: a pooled one would break after sending.
-    first = answer(200, b"{}", "Connection: keep-alive")
-    with scripted_server(send(first), send(answer(200, b'{"id": "batch_1"}'))) as server:
+    def close_at_the_second_request(connection: socket.socket) -> None:
+        connection.sendall(answer(200, b"{}", "Connection: keep-alive"))
+        read_request(connection)
+
+    created = send(answer(200, b'{"id": "batch_1"}'))
+    with scripted_server(close_at_the_second_request, created) as server:
         shared = client(server.url)
         shared.get("/batches", json.loads)
         assert shared.create("/batches", BODY, json.loads).value == {"id": "batch_1"}

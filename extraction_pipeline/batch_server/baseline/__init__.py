@@ -8,15 +8,19 @@ it was read from. It depends on the text alone.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from extraction_pipeline.batch_server.baseline.care_protocol import care_protocol
 from extraction_pipeline.batch_server.baseline.discharge_summary import discharge_summary
 from extraction_pipeline.batch_server.baseline.empty import empty_instance
+from extraction_pipeline.batch_server.baseline.payer_note import payer_note
 from extraction_pipeline.schemas.prompt import extract_document
 from extraction_pipeline.schemas.record import Record
 
 __all__ = ["empty_instance", "extract", "schema_names"]
 
 _RULES: Mapping[str, Callable[[str], Record]] = {
+    "care_protocol": care_protocol,
     "discharge_summary": discharge_summary,
+    "payer_note": payer_note,
 }
 
 

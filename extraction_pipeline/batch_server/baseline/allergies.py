@@ -15,11 +15,13 @@ _NONE_KNOWN = re.compile(
 )
 _BREAK = re.compile(r",\s+(?:and\s+)?|;\s*|\s+and\s+")
 _CAUSES = re.compile(r"\s*\b(?:which|that)?\s?(?:causes?|leads? to|gives? (?:her|him))\s", re.I)
-_REACTION_CELL = re.compile(r"Reactions?:\s*([A-Za-z][A-Za-z ,]{2,60}?)(?=\s+(?:Status|Severity)\b|$)")
+_REACTION_CELL = re.compile(
+    r"Reactions?:\s*([A-Za-z][A-Za-z ,]{2,60}?)(?=\s+(?:Status|Severity)\b|$)"
+)
 _BRACKETED = re.compile(r"\(([^)]{2,60})\)")
 _LEADS_IN = re.compile(
-    r"^(?:(?:the )?patient is|he is|she is|has|allergic|allerg(?:y|ies)|to|is|an?|the|drug|known)\s+"
-    r"(?:allergic to\s+)?(?:an?\s+)?",
+    r"^(?:(?:the )?patient is|he is|she is|has|allergic|allerg(?:y|ies)|to|is|an?|the|drug"
+    r"|known)\s+(?:allergic to\s+)?(?:an?\s+)?",
     re.IGNORECASE,
 )
 _LONGEST_SUBSTANCE = 60
@@ -87,6 +89,10 @@ def _from_sentence(sentence: str) -> list[Allergy]:
             substance, reactions = words[: bracketed.start()], [bracketed[1]]
         substance = _LEADS_IN.sub("", one_line(substance)).strip(" .,:")
         substance = substance.removesuffix(" and").removesuffix(" or")
-        if "reaction" not in substance.lower() and 2 < len(substance) <= _LONGEST_SUBSTANCE and len(substance.split()) <= 5:
+        if (
+            "reaction" not in substance.lower()
+            and 2 < len(substance) <= _LONGEST_SUBSTANCE
+            and len(substance.split()) <= 5
+        ):
             found.append(Allergy(substance=substance, reactions=reactions, evidence=[words]))
     return found

@@ -5,9 +5,7 @@ from datetime import date
 
 from extraction_pipeline.schemas.dates import StatedDate
 
-_MONTHS = (
-    "january february march april may june july august september october november december"
-).split()
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
     r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
@@ -52,11 +50,7 @@ def _iso(match: re.Match[str], text: str) -> str | None:
     for form in "345":
         month, day = match[f"m{form}"], match[f"d{form}"]
         if month and day:
-            number = next(
-                number
-                for number, name in enumerate(_MONTHS, start=1)
-                if name.startswith(month[:3].lower())
-            )
+            number = _MONTHS.index(month[:3].lower()) + 1
             return _valid(match[f"y{form}"], number, day)
     return None
 

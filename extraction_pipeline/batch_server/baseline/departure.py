@@ -14,7 +14,8 @@ _LEAVES = re.compile(
 )
 _PURPOSE = re.compile(r"\s(?:to continue|to complete|where|on (?:[0-9]|the)|in (?:stable|good))\b")
 _FOLLOWS_UP = re.compile(
-    r"\bfollow(?:ing|s|ed)?[\s-]?up\b|\b(?:see|seen) (?:him|her|the patient|me|us)\s(?:back|again)\b"
+    r"\bfollow(?:ing|s|ed)?[\s-]?up\b"
+    r"|\b(?:see|seen) (?:him|her|the patient|me|us)\s(?:back|again)\b"
     r"|\breturn to (?:the )?(?:clinic|office)\b|\bschedule an appointment\b",
     re.IGNORECASE,
 )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
+from extraction_pipeline.batch_server.baseline.headings import words_of
 from extraction_pipeline.batch_server.baseline.items import (
     listing,
     one_line,
@@ -13,18 +14,17 @@ from extraction_pipeline.batch_server.baseline.negation import Saying, saying
 from extraction_pipeline.schemas.discharge_summary import Diagnosis
 
 _LONGEST_NAME = 160
-_COLUMNS = frozenset(
-    ("diagnosis", "diagnoses", "problem", "problems", "encounter", "condition")
-)
+_COLUMNS = frozenset(("diagnosis", "diagnoses", "problem", "problems", "encounter", "condition"))
 _SUBORDINATE = re.compile(
-    r",?\s(?:which|who|that|for which|most likely|status post which)\s|\s[-–—]\s|;\s|\s\(?(?=BMI\b)"
+    r",?\s(?:which|who|that|for which|most likely|status post which)\s"
+    r"|\s[-\u2013\u2014]\s|;\s|\s\(?(?=BMI\b)"
 )
 _LIST_BREAK = re.compile(r",\s+(?:and\s+)?|\s+and\s+(?=(?:status post|history of|possible)\b)")
 _QUALIFIES = re.compile(
     r"(?:right|left|bilateral|both|anterior|posterior|upper|lower|acute|chronic|stage|type|grade"
     r"|class|unspecified|with|without|due|secondary|likely|probably|resolv\w+|improv\w+|stable"
     r"|initial|subsequent|currently|now|on|in|of|at|by|but|not|mild|moderate|severe|nos|rule"
-    r"|including|such|well|poorly|status:|onset|etiology|controlled)\b",
+    r"|including|post|such|well|poorly|status:|onset|etiology|controlled)\b",
     re.IGNORECASE,
 )
 _LEADS_IN = re.compile(
@@ -34,9 +34,10 @@ _LEADS_IN = re.compile(
     re.IGNORECASE,
 )
 _NARRATES = re.compile(
-    r"^(?:the|this|that|these|he|she|they|we|it|his|her|patient|please|see|as|mr|mrs|ms|dr|continue"
-    r"|plan|will|we'll|i|for|in|on|at|there|bmi|deferred|none|no|global assessment|goal|rule out|r/o"
-    r"|ruled out|family history|status:)\b",
+    r"^(?:the|this|that|these|he|she|they|we|it|his|her|patient|please|see|as|mr|mrs|ms|dr"
+    r"|continue|plan|will|we'll|i|for|in|on|at|there|bmi|deferred|none|no"
+    r"|global assessment|goal|rule out"
+    r"|r/o|ruled out|family history|status:)\b",
     re.IGNORECASE,
 )
 _IS_SENTENCE = re.compile(
@@ -44,8 +45,11 @@ _IS_SENTENCE = re.compile(
     r"|order|presents?|start|discuss\w*|made|worse)\b|: ",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"\s*\((?:disorder|finding|situation|procedure|regime/therapy|[^)]{0,30}"
-    r"(?:SNOMED|ICD)[^)]{0,40})\)\s*$", re.IGNORECASE)
+_TAG = re.compile(
+    r"\s*\((?:disorder|finding|situation|procedure|regime/therapy|[^)]{0,30}"
+    r"(?:SNOMED|ICD)[^)]{0,40})\)\s*$",
+    re.IGNORECASE,
+)
 _STATED = re.compile(
     r"\b(?:diagnosed with|diagnosis of|known to have|found to have|suffer(?:s|ed|ing) from"
     r"|history of|consistent with|diagnosis was|presenting with)\s+"
@@ -53,15 +57,15 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _DISEASE_ENDINGS = tuple(
-    "itis oma omas emia aemia osis opathy sclerosis plegia algia opsia penia uria".split()
+    words_of("itis oma omas emia aemia osis opathy sclerosis plegia algia opsia penia uria")
 )
-_DISEASE_WORDS = frozenset(
+_DISEASE_WORDS = words_of(
     "disease syndrome cancer failure deficiency insufficiency diabetes hypertension infarction "
     "fibrillation pneumonia infection stroke asthma embolism fistula effusion haemorrhage "
     "hemorrhage epilepsy seizure seizures dementia depression arrest dysfunction obesity abscess "
-    "ulcer ulcers fracture neoplasm tuberculosis malaria hypothyroidism hyperthyroidism".split()
+    "ulcer ulcers fracture neoplasm tuberculosis malaria hypothyroidism hyperthyroidism"
 )
-_WORD = re.compile(r"[A-Za-z][A-Za-z'’\-]{2,30}")
+_WORD = re.compile(r"[A-Za-z][A-Za-z'\u2019\-]{2,30}")
 _COMMON_WORD = re.compile(
     r"(?:an?|the|and|or|of|with|had|has|his|her|their|from|for|due|was|were|is|by|after|acute onset"
     r"|possible|including|developed|severe|secondary|which|that|this|these|other|in|to|any|known"
@@ -87,8 +91,19 @@ def diagnoses_in(body: str) -> list[Diagnosis]:
     rows = table(body, _COLUMNS)
     if rows:
         cells = (
-            (row.cell("diagnosis", "diagnoses", "problem", "problems", "name", "description",
-                "encounter", "condition"), row.line)
+            (
+                row.cell(
+                    "diagnosis",
+                    "diagnoses",
+                    "problem",
+                    "problems",
+                    "name",
+                    "description",
+                    "encounter",
+                    "condition",
+                ),
+                row.line,
+            )
             for row in rows
         )
         return [
@@ -105,7 +120,7 @@ def named_in_prose(text: str) -> list[Diagnosis]:
         Diagnosis(name=name, evidence=[match[0]])
         for match in _undenied(_STATED, text)
         if (name := _TAG.sub("", one_line(_NAME_STOPS.split(match[1], maxsplit=1)[0]).strip()))
-        and 3 <= len(name)
+        and len(name) >= 3
         and len(name.split()) <= 8
         and not _IS_SENTENCE.search(name)
     ]

@@ -2,7 +2,7 @@
 
 import re
 
-from extraction_pipeline.batch_server.baseline.sections import Vocabulary, classifier, concept
+from extraction_pipeline.batch_server.baseline.headings import Vocabulary, concept, words_of
 
 HISTORY = "history"
 ADMISSION_DATE = "admission_date"
@@ -88,8 +88,9 @@ VOCABULARY = Vocabulary(
             companions="performed done principal list surgical major operative invasive other "
             "secondary treatment treatments this during stay",
         ),
-        concept(CHIEF_COMPLAINT, "complaint complaints", companions="chief presenting main reason "
-            "visit"),
+        concept(
+            CHIEF_COMPLAINT, "complaint complaints", companions="chief presenting main reason visit"
+        ),
         concept(
             CHIEF_COMPLAINT,
             "reason",
@@ -115,7 +116,7 @@ VOCABULARY = Vocabulary(
             companions="plan clinical",
         ),
     ),
-    fillers=frozenset("the of at on upon for and or to from hospital s in a patient is".split()),
+    fillers=words_of("the of at on upon for and or to from hospital s in a patient is"),
     introductions={
         DISCHARGE_MEDICATIONS: re.compile(
             r"prescribed[^.]{0,40}medication"
@@ -124,5 +125,3 @@ VOCABULARY = Vocabulary(
         PROCEDURES: re.compile(r"procedures?[^.]{0,40}(?:conducted|performed|done)\W*$"),
     },
 )
-
-classify = classifier(VOCABULARY)

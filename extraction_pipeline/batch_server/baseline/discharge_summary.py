@@ -26,7 +26,7 @@ from extraction_pipeline.batch_server.baseline.procedures import (
     procedures_in,
     procedures_undergone,
 )
-from extraction_pipeline.batch_server.baseline.sections import split_sections
+from extraction_pipeline.batch_server.baseline.sections import bodies, split_sections
 from extraction_pipeline.schemas.dates import StatedDate
 from extraction_pipeline.schemas.discharge_summary import (
     Allergy,
@@ -40,8 +40,15 @@ from extraction_pipeline.schemas.discharge_summary import (
 _LONGEST_COURSE = 2_000
 _LONGEST_PROSE = 60_000
 _LONGEST_IMPRESSION = 8
-_ADMITTED_ON = re.compile(r"\badmitted\b[^.\n]{0,60}?\bon\s{1,3}", re.IGNORECASE)
-_DISCHARGED_ON = re.compile(r"\bdischarged\b[^.\n]{0,60}?\bon\s{1,3}", re.IGNORECASE)
+_ADMITTED_ON = re.compile(
+    r"\b(?:admitted\b[^.\n]{0,60}?\bon\s{1,3}|(?:admitted|admission|admit)(?: date)?[:\s]{1,3})",
+    re.IGNORECASE,
+)
+_DISCHARGED_ON = re.compile(
+    r"\b(?:discharged\b[^.\n]{0,60}?\bon\s{1,3}|discharged?(?: date)?[:\s]{1,3})", re.IGNORECASE
+)
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_ALLERGY = re.compile(r"\ballerg", re.IGNORECASE)
 _LEAVING = re.compile(r"\bdischarged?\b|\bsent home\b|\bgo(?:ing)? home\b", re.IGNORECASE)
 _MEDICATIONS = re.compile(r"\bmedications?\b[^.]{0,60}$", re.IGNORECASE)
 _NOT_TAKEN = re.compile(
@@ -55,11 +62,14 @@ class _Document:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.sections = split_sections(text, headings.classify, headings.VOCABULARY)
-        self.is_prose = all(section.concept is None for section in self.sections)
+        self.sections = split_sections(text, headings.VOCABULARY)
+        # The segments of an HL7 message have no headings either, and are no sentences.
+        self.is_prose = not text.startswith("MSH|") and all(
+            section.concept is None for section in self.sections
+        )
 
     def bodies(self, *concepts: str) -> list[str]:
-        return [section.body for section in self.sections if section.concept in concepts]
+        return bodies(self.sections, *concepts)
 
 
 def discharge_summary(text: str) -> DischargeSummary:
@@ -82,7 +92,7 @@ def discharge_summary(text: str) -> DischargeSummary:
 
 
 def _first_stated(document: _Document, *concepts: str) -> str | None:
-    values = [stated(body) for body in document.bodies(*concepts)]
+    values = [stated(_BLANK_LINE.split(body, 1)[0]) for body in document.bodies(*concepts)]
     return next((value for value in values if value is not None), None)
 
 
@@ -147,22 +157,22 @@ def _procedures(document: _Document) -> list[Procedure] | None:
         return found
     if any(items is not None for items in listed):
         return []
-    bodies = document.bodies(headings.COURSE)
+    told = document.bodies(headings.COURSE)
     if document.is_prose:
-        bodies = [section.body[:_LONGEST_PROSE] for section in document.sections]
-    return [item for body in bodies for item in procedures_undergone(body)] or None
+        told = [section.body[:_LONGEST_PROSE] for section in document.sections]
+    return [item for body in told for item in procedures_undergone(body)] or None
 
 
 def _medications(document: _Document) -> list[DischargeMedication] | None:
     """The discharge list, else the current one, else what sentences tell to take."""
     plans = [listing(body) for body in document.bodies(headings.INSTRUCTIONS)]
     in_plans = ["\n".join(plan.items) for plan in plans if _lists_medications(plan)]
-    for bodies in (
+    for group in (
         document.bodies(headings.DISCHARGE_MEDICATIONS),
         in_plans,
         document.bodies(headings.MEDICATIONS),
     ):
-        listed = [listed_medications(body) for body in bodies]
+        listed = [listed_medications(body) for body in group]
         found = [item for items in listed if items for item in items]
         if found:
             return _orders(found)
@@ -179,7 +189,8 @@ def _lists_medications(plan: Listing) -> bool:
 def _telling(document: _Document) -> Iterator[str]:
     """Sentences that may tell what is taken after the stay."""
     if document.is_prose:
-        yield from (sentence for part in document.sections for sentence in sentences(part.body))
+        for section in document.sections:
+            yield from (words for words in sentences(section.body) if not _ALLERGY.search(words))
         return
     for body in document.bodies(
         headings.INSTRUCTIONS, headings.FOLLOW_UP, headings.DISPOSITION, headings.ASSESSMENT
@@ -245,9 +256,22 @@ def _course(document: _Document) -> str | None:
 
 def _disposition(document: _Document) -> str | None:
     labelled = _first_stated(document, headings.DISPOSITION)
+    if labelled is None:
+        # "Discharged: 3 May" is a date, "Discharged to: home" a place.
+        places = [
+            body.partition("\n")[0]
+            for body in document.bodies(headings.DISCHARGE_DATE)
+            if not DATE.search(body[:60])
+        ]
+        labelled = next((stated(place) for place in places if place), None)
     if labelled is not None:
         return labelled
-    telling = (headings.COURSE, headings.INSTRUCTIONS, headings.DISCHARGE_MEDICATIONS)
+    telling = (
+        headings.COURSE,
+        headings.INSTRUCTIONS,
+        headings.DISCHARGE_MEDICATIONS,
+        headings.FOLLOW_UP,
+    )
     return disposition_in(document.bodies(*telling))
 
 

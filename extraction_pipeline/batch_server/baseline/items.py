@@ -4,23 +4,29 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from extraction_pipeline.batch_server.baseline.headings import words_of
+
 MOST_ITEMS = 400
 """Of one section. A longer list is cut: a baseline's answer must stay bounded."""
 
 _LONGEST_BODY = 60_000
+_LONGEST_STATEMENT = 3_000
 _BULLET = re.compile(
-    r"[ \t]{0,12}(?:[-*•・●▪◦–·]|\(?[0-9]{1,2}[.)]|\(?[A-Za-z][.)]|\(?[ivx]{2,5}[.)])[ \t]+"
+    r"[ \t]{0,12}(?:[-*•・●▪◦\u2013·]|\(?[0-9]{1,2}[.)]|\(?[A-Za-z][.)]|\(?[ivx]{2,5}[.)])[ \t]+"
 )
 _RUN_IN_NUMBER = re.compile(r"[0-9]{1,2}[.)]\s+")
 _BEFORE_NUMBER = frozenset(" \t\n,.:;")
 _STOP = re.compile(r"[.!?;][\s,]+(?=[A-Z0-9(•\-])")
 _WORD_BEFORE_STOP = re.compile(r"[\w)%\"']{2}$")
 _ABBREVIATIONS = ("Dr", "Mr", "Ms", "Mrs", "No", "vs", "St")
-_ANY_COLUMN = frozenset(
+_ANY_COLUMN = words_of(
     "name description code codes system status date dates time range start end stop effective type "
     "details comment comments reported entered by severity value location site target performer "
-    "performed onset age service delivery notes".split()
+    "performed onset age service delivery notes"
 )
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_WRAPPED_WIDTH = 60
+_BROKEN_WIDTH = 40
 _SPACES = re.compile(r"\s+")
 
 
@@ -83,6 +89,26 @@ def listing(body: str) -> Listing:
     return _by_lines(body)
 
 
+def statements(body: str) -> list[str]:
+    """The statements of a section: its marked items, else its sentences, in order.
+
+    Lines of running text that was broken to a width are read together; short lines stand alone.
+    """
+    parts = listing(body)
+    if parts.is_marked:
+        return [*(sentences(parts.lead) if parts.lead else ()), *parts.items]
+    lines = [line for line in body[:_LONGEST_BODY].splitlines() if line.strip()]
+    is_wrapped = sum(len(line) > _WRAPPED_WIDTH for line in lines) * 2 >= len(lines)
+    passages = _BLANK_LINE.split(body[:_LONGEST_BODY]) if is_wrapped else lines
+    return [sentence for passage in passages for sentence in sentences(passage)][:MOST_ITEMS]
+
+
+def unmarked(words: str) -> str | None:
+    """A statement on one line, without its bullet and emphasis; `None` if no words are left."""
+    line = one_line(words).strip("-•*_# ")
+    return line if 3 <= len(line) <= _LONGEST_STATEMENT and any(map(str.isalpha, line)) else None
+
+
 def table(body: str, headings: frozenset[str]) -> list[Row]:
     """The rows of the tables in `body` whose cells are parted by `|`.
 
@@ -123,7 +149,7 @@ def _by_lines(body: str) -> Listing:
     spans: list[tuple[int, int]] = []
     marked = False
     lead_end = 0
-    open_item = False
+    open_item = open_text = False
     for start, end, is_bullet in _lines(body):
         text = body[start:end]
         if is_bullet:
@@ -132,18 +158,42 @@ def _by_lines(body: str) -> Listing:
                 spans = []
                 marked = True
             spans.append((start, end))
-            open_item = True
+            open_item, open_text = True, False
         elif not text.strip():
-            open_item = False
-        elif marked and open_item and (body[start - 1 : start] in " \t" or text[0].islower()):
+            open_item = open_text = False
+        elif (
+            open_text
+            or (open_item and _goes_on(body, start))
+            or (not marked and _is_wrapped(body, spans, start))
+        ):
             spans[-1] = (spans[-1][0], end)
         else:
             spans.append((start, end))
-            open_item = False
+            open_item, open_text = False, marked
         if len(spans) >= MOST_ITEMS:
             break
     items = [body[start:end].strip() for start, end in spans]
     return Listing(body[:lead_end].strip(), [item for item in items if item], marked)
+
+
+def _goes_on(body: str, start: int) -> bool:
+    """Whether a line goes on with the item above it: it is indented, or begins in lower case."""
+    return body[start - 1 : start] in (" ", "\t") or body[start].islower()
+
+
+def _is_wrapped(body: str, spans: list[tuple[int, int]], start: int) -> bool:
+    """Whether a line is the rest of a long one above that was broken to a width."""
+    if not spans:
+        return False
+    above = spans[-1]
+    last_line = body[above[0] : above[1]].rpartition("\n")[2]
+    follows = body[above[1] : start].count("\n") == 1
+    return (
+        follows
+        and body[start].islower()
+        and len(last_line) > _BROKEN_WIDTH
+        and last_line[-1] not in ".;:|"
+    )
 
 
 def _lines(body: str) -> Iterator[tuple[int, int, bool]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from extraction_pipeline.batch_server.baseline.dosage import DOSE, FREQUENCY, ROUTE
 from extraction_pipeline.batch_server.baseline.drug_names import drug_spans, is_drug_word
+from extraction_pipeline.batch_server.baseline.headings import words_of
 from extraction_pipeline.batch_server.baseline.items import (
     Row,
     listing,
@@ -24,20 +25,22 @@ _LEADS_IN = re.compile(
     r"|started|begin|begun|give|given|gave|receive|received|receiving|use|using|include|includes"
     r"|included|are|is|was|were|been|prescribed|prescriptions? for|scripts? for|administer"
     r"|administering|consider|add|added|to|doses? of|course of|of oral|as follows|off"
-    r"|mixture of|or|the|her|his|their|usual|home|new|also|oral|po|p\.o\.|iv|im)[\s:]{1,3}",
+    r"|mixture of|tabs?\.?|caps?\.?|inj\.?|or|the|her|his|their|usual|home|new|also|oral"
+    r"|po|p\.o\.|iv|im)[\s:]{1,3}",
     re.IGNORECASE,
 )
 _TRAILING = re.compile(
     r"\s*(?:\b(?:increased|decreased|changed|reduced|titrated|raised|lowered|dosed?|given|started"
     r"|continued|tablets?|capsules?|suspension|eye drops|infusion|injection|at|of|a|an|to|by|from"
-    r"|and|or|in|the|total|via|max)|[(\-–—:,.])\s*$",
+    r"|and|or|in|the|total|via|max)|[(\-\u2013\u2014:,.])\s*$",
     re.IGNORECASE,
 )
 _GENERIC = re.compile(
     r"\b(?:medications?|medicines?|meds|drugs?|antibiotics?|treatments?|therapy|pain|prophylaxis"
     r"|fluids?|diet|activity|stockings|exercises?|follow|tolerated|patient|instructions|oxygen"
     r"|appointment|wound|weight|dressing|bath|shower|driving|lifting|labs?|none|he|she|they|we"
-    r"|you|i|it|please|needed|patients|day|days|week|weeks|month|hours?)\b",
+    r"|you|i|it|please|needed|patients|day|days|week|weeks|month|hours?|adults?|child|children"
+    r"|plus|under|years?|efficacy|alternatives?|administration|infections?|disease|total|agents?)\b",
     re.IGNORECASE,
 )
 _CHANGED = re.compile(r"\b(?:increased?|decreased?|changed?|reduced?|titrated)\b", re.IGNORECASE)
@@ -60,9 +63,9 @@ _ATTRIBUTE = re.compile(
     re.IGNORECASE,
 )
 _ENDS = (DOSE, ROUTE, FREQUENCY, _NAME_ENDS)
-_COLUMNS = frozenset(
+_COLUMNS = words_of(
     "medication medications drug brand dose dosage route frequency instructions directions sig "
-    "rxnorm".split()
+    "rxnorm"
 )
 
 
@@ -164,7 +167,9 @@ def _parts(sentence: str, is_one: bool) -> list[tuple[int, int]]:
             # After an abbreviation such as "b.i.d." a new medication has a dose of its own.
             breaks = DOSE.search(rest) is not None
         else:
-            breaks = not is_one or (is_drug_word(word[0]) and DOSE.search(rest) is not None)
+            is_drug = is_drug_word(word[0])
+            in_series = match[0].startswith(",") or len(starts) > 1
+            breaks = not is_one or (is_drug and (in_series or DOSE.search(rest) is not None))
         if breaks:
             starts.append(match.end())
     return list(zip(starts, [*starts[1:], len(sentence)], strict=True))
@@ -203,9 +208,10 @@ def _unknown(part: str, is_listed: bool, names_only: bool) -> FoundMedication | 
     words = name.split()
     if not 1 <= len(words) <= 5 or len(name) < 3 or not name[0].isalpha():
         return None
-    if _GENERIC.search(name):
+    if _GENERIC.search(name) or FREQUENCY.fullmatch(name) or ROUTE.fullmatch(name):
         return None
-    dosed = dose and (ROUTE.search(part) or FREQUENCY.search(part))
+    detailed = ROUTE.search(part) or FREQUENCY.search(part)
+    dosed = dose and (detailed or (is_listed and not dose[0].endswith("%")))
     if not (dosed or (names_only and len(words) <= 4)):
         return None
     return _mention(part, name, dose)

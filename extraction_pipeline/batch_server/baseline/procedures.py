@@ -30,11 +30,15 @@ _WORDS_BEFORE = re.compile(r"[A-Za-z][\w \-]{0,60}$")
 _LONGEST_SUBJECT = 4
 _IS_PROCEDURE = re.compile(rf"\b{_KIND}\b", re.IGNORECASE)
 _ENDS_AS_PROCEDURE = re.compile(rf"\b{_KIND}$", re.IGNORECASE)
-_ARTICLE = re.compile(r"^(?:an?|the|and|his|her|this|that|initial|subsequent|where|which|with"
-    r"|last|repeat|official)\s", re.IGNORECASE)
+_ARTICLE = re.compile(
+    r"^(?:an?|the|and|his|her|this|that|initial|subsequent|where|which|with"
+    r"|last|repeat|official)\s",
+    re.IGNORECASE,
+)
 _NAME_ENDS = re.compile(
-    r"\s(?:and|on|for|to|which|that|without|because|due|after|in|at|under|by|using|when|with(?: no"
-    r"| any)?)\s|,\s(?:which|under|with|without|under|by)\s|\sconverted from\s",
+    r"\s(?:and|on|for|to|which|that|without|because|due|after|in|at|under|by|using|when"
+    r"|revealing|showing|with(?: no| any)?)\s"
+    r"|,\s(?:which|under|with|without|under|by)\s|\sconverted from\s",
     re.IGNORECASE,
 )
 _VAGUE = re.compile(

@@ -7,21 +7,19 @@ patterns are bounded and look at a text once.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-Classify = Callable[[str], str | None]
-"""From a heading's text to the name of what stands under it, or `None` if it is not known."""
+from extraction_pipeline.batch_server.baseline.headings import LONGEST_HEADING, Vocabulary
 
-_LONGEST_HEADING = 90
-_MARKDOWN = re.compile(r"#{1,6}[ \t]+(\S[^\n]{0,150})")
-_LABEL = re.compile(r"([A-Z][\w /&()',.\-]{1,70}):(?=[\s,]|$)")
+_MARKDOWN = re.compile(r"(#{1,6})[ \t]+(\S[^\n]{0,150})")
+_LABEL = re.compile(r"([A-Za-z][\w /&()',.\-]{1,70}):(?=[\s,]|$)")
 _CAPITALS_BEFORE_NUMBER = re.compile(r"([A-Z][A-Z /&()\-]{2,60}),(?=\s?1\.\s)")
 _CAPITALS_WITHIN = re.compile(r"(?<=[.,;:])[ \t]{0,3}([A-Z][A-Z /&()\-]{2,50})(?::,?|,(?=1\.\s))")
-_BULLET = re.compile(r"[ \t]*(?:[-*•・●▪◦–·]|\(?[0-9]{1,2}[.)]|\(?[a-z]{1,4}[.)])\s")
+_BULLET = re.compile(r"[ \t]*(?:[-*•・●▪◦\u2013·]|\(?[0-9]{1,2}[.)]|\(?[a-z]{1,4}[.)])\s")
+_RULE = re.compile(r"[-=_*~]{3,200}")
+_SHORT_LABEL = 4
 _NUMBERING = re.compile(r"^(?:\(?[0-9]{1,2}(?:\.[0-9]{1,2})*[.)]?|\(?[A-Za-z][.)])\s+")
-_WORD = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True)
@@ -40,71 +38,13 @@ class _Heading:
     start: int
     end: int
     introduces_list: bool = False
+    level: int = 0
+    """Of a Markdown heading, 1 to 6; 0 for others."""
 
 
-@dataclass(frozen=True)
-class Concept:
-    """What a heading can introduce, and the words by which it does.
-
-    A heading belongs to it that has a word of each set in `keys`, where all its other words are
-    among the `companions` or the vocabulary's fillers.
-    """
-
-    name: str
-    keys: tuple[frozenset[str], ...]
-    companions: frozenset[str] = frozenset()
-
-    def covers(self, words: frozenset[str], fillers: frozenset[str]) -> bool:
-        """Whether a heading of these words introduces it."""
-        return all(words & key for key in self.keys) and words <= (
-            frozenset().union(*self.keys) | self.companions | fillers
-        )
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The headings of one type of document. The first concept that covers a heading counts."""
-
-    concepts: Sequence[Concept]
-    fillers: frozenset[str]
-    introductions: Mapping[str, re.Pattern[str]]
-    """Sentences (lower case) that end with a colon and announce a list, by what the list is."""
-
-
-def concept(name: str, *keys: str, companions: str = "") -> Concept:
-    """A concept from words that are parted by spaces."""
-    return Concept(
-        name, tuple(frozenset(key.split()) for key in keys), frozenset(companions.split())
-    )
-
-
-def classifier(vocabulary: Vocabulary) -> Classify:
-    """The function that classifies headings by `vocabulary`; it remembers what it has seen."""
-
-    @lru_cache(maxsize=4096)
-    def classify(title: str) -> str | None:
-        words = title_words(title)
-        if not words or len(words) > 8:
-            return None
-        return next(
-            (known.name for known in vocabulary.concepts if known.covers(words, vocabulary.fillers)),
-            None,
-        )
-
-    return classify
-
-
-def title_words(title: str) -> frozenset[str]:
-    """The words of a heading in lower case, `follow-up` and its spellings as one word."""
-    lowered = title[:_LONGEST_HEADING].lower()
-    for spelling in ("follow-up", "follow up"):
-        lowered = lowered.replace(spelling, "followup")
-    return frozenset(_WORD.findall(lowered))
-
-
-def split_sections(text: str, classify: Classify, vocabulary: Vocabulary) -> list[Section]:
+def split_sections(text: str, vocabulary: Vocabulary) -> list[Section]:
     """The document's sections in order. What stands before the first heading has the title ""."""
-    headings = list(_headings(text, classify, vocabulary))
+    headings = list(_headings(text, vocabulary))
     first = headings[0].start if headings else len(text)
     sections = [Section("", None, text[:first].strip())]
     for position, heading in enumerate(headings):
@@ -114,44 +54,59 @@ def split_sections(text: str, classify: Classify, vocabulary: Vocabulary) -> lis
     return [section for section in sections if section.title or section.body]
 
 
-def _headings(text: str, classify: Classify, vocabulary: Vocabulary) -> Iterator[_Heading]:
+def bodies(sections: Iterable[Section], *concepts: str) -> list[str]:
+    """The texts of the sections of these concepts, in the order of the document."""
+    return [section.body for section in sections if section.concept in concepts]
+
+
+def _headings(text: str, vocabulary: Vocabulary) -> Iterator[_Heading]:
     offset = 0
     after_blank = True
     in_list = False
+    outer: _Heading | None = None
     for line in text.splitlines(keepends=True):
         stripped = line.strip()
         if stripped:
-            heading = _heading_of_line(line, offset, after_blank, classify)
+            heading = _heading_of_line(line, offset, after_blank, vocabulary)
             if heading is None and stripped.endswith(":"):
-                heading = _introduction(stripped, offset, len(line), in_list, vocabulary)
+                ends = in_list or (after_blank and len(stripped.split()) <= _SHORT_LABEL)
+                heading = _introduction(stripped, offset, len(line), ends, vocabulary)
+            if heading is None and _RULE.fullmatch(stripped):
+                heading = _Heading(stripped, None, offset, offset + len(line))
             if heading is not None:
                 in_list = heading.introduces_list
+                if heading.level and not heading.concept and outer and outer.level < heading.level:
+                    # A Markdown heading that says nothing by itself belongs to the one above it.
+                    heading = replace(heading, concept=outer.concept)
+                elif heading.level:
+                    outer = heading
                 yield heading
             if len(line) > 120:
                 begin = heading.end - offset if heading else 0
-                yield from _headings_within(line, begin, offset, classify)
+                yield from _headings_within(line, begin, offset, vocabulary)
         after_blank = not stripped
         offset += len(line)
 
 
 def _heading_of_line(
-    line: str, offset: int, after_blank: bool, classify: Classify
+    line: str, offset: int, after_blank: bool, vocabulary: Vocabulary
 ) -> _Heading | None:
     stripped = line.strip()
     start = offset + line.index(stripped[0])
     whole_line = offset + len(line)
     if match := _MARKDOWN.match(stripped):
-        title = match[1].rstrip("# \t").strip("*_ ")
-        return _Heading(title, classify(_unnumbered(title)), start, whole_line)
+        title = match[2].rstrip("# \t").strip("*_ ")
+        known = vocabulary.concept_of(_unnumbered(title))
+        return _Heading(title, known, start, whole_line, level=len(match[1]))
     if match := _LABEL.match(stripped) or _CAPITALS_BEFORE_NUMBER.match(stripped):
         title = match[1].strip()
-        concept = classify(title)
+        concept = vocabulary.concept_of(title)
         if concept is not None or _is_capitals(title):
             return _Heading(title, concept, start, start + match.end())
-    if len(stripped) > _LONGEST_HEADING or "|" in stripped or stripped[-1] in ".;,":
+    if len(stripped) > LONGEST_HEADING or "|" in stripped or stripped[-1] in ".;,":
         return None
     title = stripped.strip("*_: ")
-    concept = classify(_unnumbered(title))
+    concept = vocabulary.concept_of(_unnumbered(title))
     if concept is not None and not _BULLET.match(stripped):
         return _Heading(title, concept, start, whole_line)
     if after_blank and _is_capitals(title) and not _BULLET.match(stripped):
@@ -160,7 +115,7 @@ def _heading_of_line(
 
 
 def _introduction(
-    stripped: str, offset: int, length: int, in_list: bool, vocabulary: Vocabulary
+    stripped: str, offset: int, length: int, ends_section: bool, vocabulary: Vocabulary
 ) -> _Heading | None:
     if _BULLET.match(stripped):
         return None
@@ -168,17 +123,18 @@ def _introduction(
     for concept, pattern in vocabulary.introductions.items():
         if pattern.search(lowered):
             return _Heading(stripped, concept, offset, offset + length, introduces_list=True)
-    # An unknown introduction ends a known list, and otherwise belongs to its section.
-    return _Heading(stripped, None, offset, offset + length) if in_list else None
+    return _Heading(stripped, None, offset, offset + length) if ends_section else None
 
 
 def _headings_within(
-    line: str, begin: int, offset: int, classify: Classify
+    line: str, begin: int, offset: int, vocabulary: Vocabulary
 ) -> Iterator[_Heading]:
     for match in _CAPITALS_WITHIN.finditer(line, begin):
         title = match[1].strip()
         if _is_capitals(title):
-            yield _Heading(title, classify(title), offset + match.start(1), offset + match.end())
+            yield _Heading(
+                title, vocabulary.concept_of(title), offset + match.start(1), offset + match.end()
+            )
 
 
 def _is_capitals(title: str) -> bool:

@@ -24,6 +24,9 @@ _NEEDS_CLEANING = re.compile(
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufeff\ufffe\uffff]")
+_HARMLESS_CONTROLS = 8
+_BINARY_SHARE = 0.05
+"""Random bytes have a share of 0.11."""
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -36,6 +39,11 @@ def clean_text(text: str) -> str:
     return _NOT_TEXT.sub("", _LINE_END.sub("\n", text))
 
 
-def control_share(text: str) -> float:
-    """Share of control characters that text does not use, 0 to 1: high for binary content."""
-    return len(_CONTROL.findall(text)) / len(text) if text else 0.0
+def looks_binary(text: str) -> bool:
+    """Whether so many characters are controls which text does not use that it is no text.
+
+    A file of nothing but NUL bytes is not binary but blank: a disk that was full leaves such.
+    """
+    controls = len(_CONTROL.findall(text))
+    few = controls <= _HARMLESS_CONTROLS or controls <= _BINARY_SHARE * len(text)
+    return not few and bool(text.strip("\0 \t\r\n"))

@@ -45,7 +45,7 @@ def read_json(value: JsonValue, encoding: str | None, reading: Reading) -> Extra
                 return f"[attachment not read: {refusal.reason}]"
         return None
 
-    return Extracted(outline(value, read_string), encoding)
+    return Extracted(outline(value, read_string, reading.limits.characters), encoding)
 
 
 def _document_reference(resource: _Object, encoding: str | None, reading: Reading) -> Extracted:

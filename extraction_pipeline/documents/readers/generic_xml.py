@@ -23,7 +23,7 @@ _TEXT_ATTRIBUTES = frozenset(
 )
 _PHRASE = re.compile(r"[^\W\d_]{2,}[,;:.]? +[^\W\d_]{2,}")
 _MARKUP = re.compile(
-    r"<(?:p|div|br|table|ul|ol|li|strong|em|b|i|span|h[1-6]|a|sup|sub)\b[^>]*>", re.IGNORECASE
+    r"<(?:p|div|br|table|ul|ol|li|strong|em|b|i|span|h[1-6]|a|sup|sub)\b[^>]{0,500}>", re.IGNORECASE
 )
 
 

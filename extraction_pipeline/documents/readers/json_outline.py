@@ -8,6 +8,7 @@ stays 0.50). The walk is a loop with its own stack, so that deep nesting costs n
 import json
 from collections.abc import Callable
 
+from extraction_pipeline.documents.readable import NotReadable, UnreadableReason
 from extraction_pipeline.documents.readers.attachment import looks_encoded
 
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | bool | None
@@ -21,18 +22,34 @@ _DEEPEST_INDENT = 80
 
 def parse_json(text: str) -> JsonValue:
     """The parsed text. Raises ValueError if it is not JSON, RecursionError if nested too deeply."""
-    parsed: JsonValue = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    parsed: JsonValue = json.loads(
+        text,
+        # A line separator inside a string is a line feed by now, which JSON itself forbids.
+        strict=False,
+        parse_int=str,
+        parse_float=str,
+        parse_constant=str,
+    )
     return parsed
 
 
-def outline(value: JsonValue, read_string: ReadString) -> str:
-    """The outline of a parsed JSON text."""
+def outline(value: JsonValue, read_string: ReadString, most_characters: int) -> str:
+    """The outline of a parsed JSON text. Raises NotReadable if it is longer than allowed."""
     lines: list[str] = []
+    characters = checked = 0
     # What begins the first line of a value, what begins its other lines, its name, the value, and
     # the object it lies in.
     Pending = tuple[str, str, str, JsonValue, dict[str, JsonValue]]
     pending: list[Pending] = [("", "", "", value, {})]
     while pending:
+        # Indentation can make a small hostile file long, so the length is watched on the way.
+        characters += sum(map(len, lines[checked:]))
+        checked = len(lines)
+        if characters > most_characters:
+            raise NotReadable(
+                UnreadableReason.TOO_LARGE,
+                f"the text has more than {most_characters:,} characters, which is the limit",
+            )
         first, rest, name, value, parent = pending.pop()
         if isinstance(value, (dict, list)) and value:
             if name:

@@ -26,9 +26,11 @@ _REFUSED = (
     (b"%!PS", "a PostScript file"),
 )
 _MARKDOWN_NAMES = frozenset([".md", ".markdown"])
+_TEXT_NAMES = frozenset([".txt", ".text"]) | _MARKDOWN_NAMES
 _HTML_NAMES = frozenset([".html", ".htm", ".xhtml"])
 _XML_NAMES = frozenset([".xml", ".ccda", ".cda", ".ccd"])
 
+_IS_HTML = re.compile(r"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _LOOKS_LIKE_HTML = re.compile(
     r"<(?:!doctype\s+html|html|head|body|title|meta|div|p|h[1-6]|table|ul|ol|span|br)\b",
     re.IGNORECASE,
@@ -90,6 +92,9 @@ def claims_json(name: str) -> bool:
 
 def looks_like_html(text: str, name: str) -> bool:
     """Whether a text that begins with "<" is HTML."""
+    if extension(name) in _TEXT_NAMES:
+        # Markdown and notes may begin with a tag; read as HTML they would lose their line ends.
+        return _IS_HTML.match(text) is not None
     return extension(name) in _HTML_NAMES or _LOOKS_LIKE_HTML.match(text) is not None
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from charset_normalizer import from_bytes
 
 from extraction_pipeline.documents.readable import NotReadable, UnreadableReason
-from extraction_pipeline.documents.readers.clean_text import control_share
+from extraction_pipeline.documents.readers.clean_text import looks_binary
 
 # Its messages may quote the document.
 logging.getLogger("charset_normalizer").propagate = False
@@ -33,8 +33,6 @@ _CANDIDATES = [
     *("gb18030", "big5", "cp932", "euc_jp", "cp949"),
 ]
 _SAMPLE_BYTES = 64 * 1024
-_BINARY_SHARE = 0.05
-"""Share of control characters from which on content counts as binary. Random bytes have 0.11."""
 _WESTERN_SHARE = 0.25
 """Western text has at most this share of bytes beyond ASCII; Greek or Chinese text has more."""
 
@@ -176,13 +174,13 @@ def _strictly(content: bytes, encoding: str) -> DecodedText | None:
 
 
 def _unless_binary(decoded: DecodedText) -> DecodedText:
-    if control_share(decoded.text[:_SAMPLE_BYTES]) > _BINARY_SHARE:
+    if looks_binary(decoded.text[:_SAMPLE_BYTES]):
         raise _binary()
     return decoded
 
 
 def _refuse_binary(content: bytes) -> None:
-    if control_share(content[:_SAMPLE_BYTES].decode("latin-1")) > _BINARY_SHARE:
+    if looks_binary(content[:_SAMPLE_BYTES].decode("latin-1")):
         raise _binary()
 
 

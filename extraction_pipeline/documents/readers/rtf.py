@@ -12,8 +12,9 @@ from extraction_pipeline.documents.readable import (
 )
 
 _CODE_PAGE = re.compile(rb"\\ansicpg(\d{3,5})")
+_GROUP_OR_FONT = re.compile(r"(?<!\\)(?=\{|\\f\d)")
 _LARGEST_BYTES = 16 * 1024 * 1024
-"""striprtf is slow on long lines; larger RTF files hold pictures, not more text."""
+"""Larger RTF files hold pictures, not more text."""
 
 
 def read_rtf(content: bytes, reading: Reading) -> Extracted:
@@ -34,6 +35,10 @@ def read_rtf(content: bytes, reading: Reading) -> Extracted:
     except LookupError:
         encoding = "cp1252"
         source = content.decode(encoding, "replace")
+    if "\\bin" not in source:
+        # striprtf searches to the end of the line again and again, and an RTF file may be one line.
+        # A line end before a group says nothing in RTF (except within raw binary data).
+        source = _GROUP_OR_FONT.sub("\n", source)
     reading.check_time("RTF")
     # striprtf has no annotations on its one function.
     text = rtf_to_text(source, encoding=encoding, errors="replace")  # type: ignore[no-untyped-call]

@@ -2,7 +2,7 @@
 
 A heading or paragraph is a line with a blank line around it, an item a line that begins with "- "
 or its number, a table row a line whose cells stand between " | ". A cell that spans rows is
-repeated in each, so that every row can be understood by itself.
+repeated in each (unless it is long), so that every row can be understood by itself.
 """
 
 import re
@@ -10,8 +10,12 @@ from dataclasses import dataclass, field
 
 # HTML's white space; a no-break space is a character of the text and stays.
 _WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
-_LONGEST_SPAN = 200
-"""A declared span beyond this is not believed."""
+_MOST_COLUMNS = 20
+_MOST_ROWS = 200
+"""Declared spans beyond these are not believed."""
+_LONGEST_REPEATED = 300
+"""Characters up to which a cell that spans rows is repeated in each."""
+_DEEPEST_INDENT = 40
 
 
 @dataclass
@@ -124,8 +128,8 @@ class TextBlocks:
             table.cells = []
         self._fill_spanned(table, table.cells)
         table.cell_parts = []
-        table.cell_columns = min(max(columns, 1), _LONGEST_SPAN)
-        table.cell_rows = min(max(rows, 1), _LONGEST_SPAN)
+        table.cell_columns = min(max(columns, 1), _MOST_COLUMNS)
+        table.cell_rows = min(max(rows, 1), _MOST_ROWS)
 
     def end_cell(self) -> None:
         """End the current cell."""
@@ -137,7 +141,9 @@ class TextBlocks:
             return
         text = " ".join(table.cell_parts)
         if table.cell_rows > 1:
-            table.spanning[len(table.cells)] = _Spanning(table.cell_rows - 1, text)
+            table.spanning[len(table.cells)] = _Spanning(
+                table.cell_rows - 1, text if len(text) <= _LONGEST_REPEATED else ""
+            )
         table.cells.append(text)
         table.cells.extend([""] * (table.cell_columns - 1))
         table.cell_parts = None
@@ -181,8 +187,8 @@ class TextBlocks:
             self._lines.append("")
         self._blank_line_wanted = False
         if self._marker:
-            prefix = "".join(self._indents[:-1]) + self._marker
+            prefix = "".join(self._indents[:-1])[:_DEEPEST_INDENT] + self._marker
             self._marker = ""
         else:
-            prefix = "".join(self._indents)
+            prefix = "".join(self._indents)[:_DEEPEST_INDENT]
         self._lines.append(prefix + line if line else "")

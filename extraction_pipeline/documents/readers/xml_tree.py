@@ -10,7 +10,7 @@ from lxml import etree
 from extraction_pipeline.documents.readable import NotReadable, UnreadableReason
 
 _ENTITY_DECLARATION = re.compile(r"<!ENTITY\b")
-_DECLARATION = re.compile(r"\s*<\?xml\b[^>]*\?>")
+_DECLARATION = re.compile(r"<\?xml\b[^>]*\?>")
 _DECLARED_ENCODING = re.compile(
     rb"<\?xml\b[^>]{0,200}?\bencoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})"
 )
@@ -41,7 +41,9 @@ def parse_xml(text: str) -> etree._Element:
         remove_comments=True,
     )
     # The declaration goes, because it may name the encoding that the text no longer has.
-    body = _DECLARATION.sub("", text, count=1).lstrip()
+    text = text.lstrip()
+    declaration = _DECLARATION.match(text)
+    body = text[declaration.end() :].lstrip() if declaration is not None else text
     failure: NotWellFormed | NotReadable
     try:
         return etree.fromstring(body.encode("utf-8", "replace"), parser)

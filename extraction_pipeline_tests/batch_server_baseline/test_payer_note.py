@@ -1,0 +1,74 @@
+import pytest
+
+from extraction_pipeline.batch_server.baseline import extract
+from extraction_pipeline_tests.batch_server_baseline import notes
+
+
+def read(text: str):
+    record = extract("payer_note", text)
+    assert record is not None
+    return record
+
+
+def test_a_policy():
+    record = read(notes.POLICY)
+    assert record["policy_number"] == "LHP-2031-07"
+    assert record["policy_title"] == "Continuous glucose monitoring"
+    assert record["effective_date"] == {"as_written": "January 15, 2031", "iso": "2031-01-15"}
+    assert [(item["system"], item["code"]) for item in record["codes"]] == [
+        ("CPT", "95249"),
+        ("CPT", "95250"),
+        ("HCPCS", "A4239"),
+    ]
+    assert [item["text"] for item in record["criteria"]][1:] == [
+        "The member has diabetes that is treated with insulin.",
+        "The member was seen within the last six months.",
+    ]
+    assert [item["text"] for item in record["limitations"]] == [
+        "No more than one sensor every 10 days."
+    ]
+    assert [item["text"] for item in record["documents_required"]] == [
+        "Office notes of the last visit."
+    ]
+    assert record["decision"] == "covered_with_criteria"
+    assert record["decision_reason"] is None
+
+
+def test_a_denial():
+    record = read(notes.DENIAL)
+    assert record["payer"] == "Larkspur Health Plan"
+    assert record["policy_number"] == "2031-00417"
+    assert record["service"] == "CPT 72148 (MRI of the lumbar spine)"
+    assert record["decision"] == "denied"
+    assert record["decision_reason"] == "Not medically necessary."
+    assert [(item["system"], item["code"], item["description"]) for item in record["codes"]] == [
+        ("CPT", "72148", "MRI of the lumbar spine"),
+        ("ICD-10-CM", "M54.50", "Low back pain, unspecified"),
+    ]
+    assert "555" not in str(record)
+
+
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [
+        ("appeal decision: Upheld", "denial_upheld"),
+        ("Decision: the denial is overturned", "denial_overturned"),
+        ("Determination: Approved", "approved"),
+        ("Determination: approved in part, partially denied", "partly_approved"),
+        ("Authorization status: x\nDecision: pended for records", "pending"),
+        (
+            "COVERAGE CRITERIA\n\nHome oxygen is covered if the saturation is low.",
+            "covered_with_criteria",
+        ),
+        ("COVERAGE CRITERIA\n\nHome oxygen is covered.", "covered"),
+        ("EXCLUSIONS\n\nHome saunas are not covered.", "not_covered"),
+        ("Thank you for your letter.", "not_stated"),
+    ],
+)
+def test_decisions(text, decision):
+    assert read(text)["decision"] == decision
+
+
+def test_numbers_that_are_no_codes_stay_out():
+    record = read("Suite 12345, Boston 02139. Call 55512. The plan paid 99213 dollars.")
+    assert record["codes"] is None

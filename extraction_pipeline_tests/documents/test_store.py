@@ -1,0 +1,189 @@
+import multiprocessing
+import os
+import stat
+import sys
+from pathlib import Path
+
+import fsspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from extraction_pipeline.documents.identity import content_hash
+from extraction_pipeline.documents.store import ContentStore
+from extraction_pipeline.errors import StoreError
+
+
+@pytest.fixture(params=["folder", "file-url", "memory"])
+def store(request, tmp_path):
+    if request.param == "memory":
+        yield ContentStore(f"memory://{tmp_path.name}/store")
+        fsspec.filesystem("memory").rm("/", recursive=True)
+    else:
+        root = tmp_path / "store"
+        yield ContentStore(root.as_uri() if request.param == "file-url" else str(root))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(st.binary(max_size=3000))
+def test_what_is_put_is_got(store, data):
+    digest = store.put(data)
+    assert digest == content_hash(data)
+    assert store.exists(digest)
+    assert store.get(digest) == data
+    with store.open(digest) as stream:
+        assert stream.read() == data
+
+
+def test_ranges(store):
+    digest = store.put(b"0123456789")
+    assert store.read_range(digest, 3, 4) == b"3456"
+    assert store.read_range(digest, 0, 10) == b"0123456789"
+    assert store.read_range(digest, 10, 0) == b""
+    with pytest.raises(StoreError, match="shorter"):
+        store.read_range(digest, 8, 4)
+    with pytest.raises(ValueError, match="negative"):
+        store.read_range(digest, -1, 4)
+
+
+def test_a_large_file_is_stored_in_pieces(store, tmp_path):
+    source = tmp_path / "results.jsonl"
+    source.write_bytes(bytes(range(256)) * 20_000)
+    digest = store.put_file(source)
+    assert digest == content_hash(source.read_bytes())
+    assert store.get(digest) == source.read_bytes()
+    with pytest.raises(StoreError, match="cannot be opened"):
+        store.put_file(tmp_path / "nothing")
+
+
+def test_a_writer_knows_its_hash_only_when_the_content_is_stored(store):
+    with store.writer() as writer:
+        writer.write(b"ab")
+        writer.write(b"c")
+        with pytest.raises(StoreError, match="not stored yet"):
+            _ = writer.content_hash
+        assert not store.exists(content_hash(b"abc"))
+    assert (writer.content_hash, writer.length) == (content_hash(b"abc"), 3)
+    assert store.get(writer.content_hash) == b"abc"
+
+
+def test_nothing_is_stored_when_writing_ends_with_an_error(store):
+    with pytest.raises(RuntimeError, match="half"), store.writer() as writer:
+        writer.write(b"abc")
+        raise RuntimeError("half way")
+    assert not store.exists(content_hash(b"abc"))
+
+
+def test_missing_content_is_an_error_with_its_hash(store):
+    digest = content_hash(b"never stored")
+    assert not store.exists(digest)
+    for attempt in (
+        store.get,
+        lambda d: store.read_range(d, 0, 1),
+        lambda d: store.open(d).__enter__(),
+    ):
+        with pytest.raises(StoreError, match=digest):
+            attempt(digest)
+
+
+@pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])
+def test_only_a_hash_names_content(store, digest):
+    with pytest.raises(StoreError, match="64 hexadecimal"):
+        store.get(digest)
+
+
+def _only_file(root: Path) -> Path:
+    (path,) = (path for path in root.rglob("*") if path.is_file())
+    return path
+
+
+def test_damaged_content_is_found_and_never_given_out(tmp_path):
+    store = ContentStore(str(tmp_path))
+    digest = store.put(b"the text that was sent")
+    _only_file(tmp_path).write_bytes(b"the text that was SENT")
+    with pytest.raises(StoreError, match="damaged") as caught:
+        store.get(digest)
+    assert "SENT" not in str(caught.value)
+
+
+def test_content_that_a_power_cut_left_short_is_written_again(tmp_path):
+    store = ContentStore(str(tmp_path))
+    digest = store.put(b"the text")
+    _only_file(tmp_path).write_bytes(b"")
+    assert store.put(b"the text") == digest
+    assert store.get(digest) == b"the text"
+
+
+def test_content_that_is_there_is_not_written_again(tmp_path):
+    store = ContentStore(str(tmp_path))
+    store.put(b"the text")
+    before = _only_file(tmp_path).stat()
+    store.put(b"the text")
+    with store.writer() as writer:
+        writer.write(b"other")
+    after = (tmp_path / content_hash(b"the text")[:2]).rglob("*")
+    assert [path.stat().st_ino for path in after if path.is_file()] == [before.st_ino]
+
+
+def test_only_the_owner_can_read_and_nothing_unfinished_stays_behind(tmp_path):
+    root = tmp_path / "store"
+    old = os.umask(0)
+    try:
+        store = ContentStore(str(root))
+        store.put(b"small")
+        with store.writer() as writer:
+            writer.write(b"large")
+    finally:
+        os.umask(old)
+    store.flush()
+    paths = [root, *root.rglob("*")]
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_dir()}
+    assert modes == {0o700}
+    files = [path for path in paths if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert {path.name for path in files} == {content_hash(b"small"), content_hash(b"large")}
+
+
+def _write_all(root: str, start: int) -> None:
+    store = ContentStore(root)
+    for number in range(300):
+        store.put(b"document %d" % ((number + start) % 300))
+    with store.writer() as writer:
+        writer.write(b"results")
+
+
+def test_two_writers_at_once(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    processes = [
+        context.Process(target=_write_all, args=(str(tmp_path), start)) for start in (0, 150, 0)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    store = ContentStore(str(tmp_path))
+    for number in range(300):
+        text = b"document %d" % number
+        assert store.get(content_hash(text)) == text
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 301
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_store_that_cannot_be_written(tmp_path):
+    (tmp_path / "store").mkdir(mode=0o500)
+    with pytest.raises(StoreError, match="Permission denied"):
+        ContentStore(str(tmp_path / "store")).put(b"x")
+
+
+def test_a_store_below_a_file_is_an_error_of_one_line(tmp_path):
+    (tmp_path / "file").write_text("x")
+    store = ContentStore(str(tmp_path / "file" / "store"))
+    with pytest.raises(StoreError, match="Not a directory") as caught:
+        store.put(b"x")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_protocol_is_named():
+    with pytest.raises(StoreError, match="nowhere"):
+        ContentStore("nowhere://bucket/prefix")
