@@ -13,8 +13,8 @@ Scoring
 - List items are matched one to one: two names match if they are equal or one contains the other
   as whole words, letter case and punctuation aside. Names as coded in a terminology (sets `ccda`
   and `synthea`) also match on their first word.
-- Texts match if one contains the other or if they share half of their words. Dates match as
-  written or as ISO dates.
+- Texts match if one contains the other or if they share half of their words; doses, routes and
+  frequencies only if one contains the other. Dates match as written or as ISO dates.
 - `medications.dose`, `.route` and `.frequency` are scored on matched medications. A null in the
   annotation counts as absent in the set `mtsamples` only; elsewhere it is not annotated.
 - `optional_medications` are neither right nor wrong. What `must_not_report` names is counted in
@@ -27,7 +27,7 @@ import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,16 +89,20 @@ def names_match(reported: str, annotated: str, *, coded: bool) -> bool:
     ours, theirs = words(reported), words(annotated)
     if not ours or not theirs:
         return False
-    if _contains(ours, theirs) or _contains(theirs, ours):
-        return True
-    return coded and ours[0] == theirs[0]
+    return one_contains_the_other(reported, annotated) or (coded and ours[0] == theirs[0])
+
+
+def one_contains_the_other(reported: str, annotated: str) -> bool:
+    """Whether the words of one stand in the other, in order and unbroken."""
+    ours, theirs = words(reported), words(annotated)
+    return _contains(ours, theirs) or _contains(theirs, ours)
 
 
 def texts_match(reported: str, annotated: str) -> bool:
     """Whether two texts say the same by the rules above."""
-    ours, theirs = words(reported), words(annotated)
-    if _contains(ours, theirs) or _contains(theirs, ours):
+    if one_contains_the_other(reported, annotated):
         return True
+    ours, theirs = words(reported), words(annotated)
     shared = len(set(ours) & set(theirs))
     return shared * 2 >= max(len(set(ours)), len(set(theirs)), 1)
 
@@ -184,14 +188,20 @@ def score_details(
         annotated = expected.get(detail)
         if annotated is None and set_name != SET_WITH_ABSENT_DETAILS:
             continue
-        score_text(result.fields[f"medications.{detail}"], item.get(detail), annotated)
+        tally = result.fields[f"medications.{detail}"]
+        score_text(tally, item.get(detail), annotated, match=one_contains_the_other)
 
 
-def score_text(tally: Tally, reported: str | None, annotated: str | None) -> None:
+def score_text(
+    tally: Tally,
+    reported: str | None,
+    annotated: str | None,
+    match: Callable[[str, str], bool] = texts_match,
+) -> None:
     """Count one text."""
     tally.reported += bool(reported)
     tally.annotated += bool(annotated)
-    tally.right += bool(reported and annotated and texts_match(reported, annotated))
+    tally.right += bool(reported and annotated and match(reported, annotated))
 
 
 def score_value(tally: Tally, reported: set[str], annotated: str | None) -> None:

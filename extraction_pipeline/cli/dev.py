@@ -61,7 +61,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> int:
     os.killpg(process.pid, signal.SIGINT)
     try:
         process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # too slow, or Ctrl-C once more
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return 0

@@ -200,12 +200,11 @@ class _LocalBackend:
         if _has_length(path, len(data)):
             return
         unfinished = f"{path}.{uuid.uuid4().hex}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
-            descriptor = os.open(unfinished, flags, 0o600)
+            descriptor = _create(unfinished)
         except FileNotFoundError:
             self._make_folder(Path(path).parent)
-            descriptor = os.open(unfinished, flags, 0o600)
+            descriptor = _create(unfinished)
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
                 view = memoryview(data)
@@ -297,6 +296,10 @@ class _RemoteBackend:
 
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def _has_length(path: str, length: int) -> bool:

@@ -43,7 +43,7 @@ def distinct(items: Sequence[ItemT]) -> Sequence[ItemT]:
     seen: set[str] = set()
     kept: list[ItemT] = []
     for item in items:
-        identity = repr(item)
+        identity = repr(getattr(item, "__dict__", item))
         if identity not in seen:
             seen.add(identity)
             kept.append(item)

@@ -54,6 +54,15 @@ def test_header_facts_then_the_narrative_by_section():
     )
 
 
+def test_a_coded_value_is_told_by_what_it_says_to_people():
+    code = "<dischargeDispositionCode code='01'>"
+    header = HEADER.replace(
+        "<originalText>Home or self care</originalText>",
+        "<translation code='1'/><translation code='2' displayName='Home'/>",
+    ).replace('<dischargeDispositionCode code="01">', code)
+    assert "Discharge disposition: Home\n" in read((header + BODY).encode(), "a.xml").text
+
+
 def test_the_patient_of_the_header_is_not_read():
     text = read((HEADER + BODY).encode(), "a.xml").text
     assert not any(word in text for word in ("Ada", "Testcase", "1960", "Springfield"))

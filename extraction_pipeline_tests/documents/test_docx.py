@@ -59,6 +59,7 @@ def test_content_controls_and_tracked_changes():
         f"<w:sdt><w:sdtContent>{paragraph('In a control.')}</w:sdtContent></w:sdt>"
         "<w:p><w:r><w:t>Take </w:t></w:r><w:ins w:id='1'><w:r><w:t>10</w:t></w:r></w:ins>"
         "<w:del w:id='2'><w:r><w:delText>20</w:delText></w:r></w:del>"
+        "<w:moveFrom w:id='3'><w:r><w:t>30</w:t></w:r></w:moveFrom>"
         "<w:r><w:tab/><w:t>mg</w:t><w:br/><w:t>daily</w:t></w:r></w:p>"
     )
     assert read(with_body(body)).text == "In a control.\nTake 10 mg\ndaily"

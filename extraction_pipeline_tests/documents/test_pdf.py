@@ -57,6 +57,14 @@ def test_a_pdf_that_is_cut_short_is_never_read_in_part(share):
     assert reason(pdf[: int(len(pdf) * share)], "a.pdf") is UnreadableReason.TRUNCATED_OR_CORRUPT
 
 
+def test_a_changed_pdf_that_is_cut_short_is_not_read_as_it_was_before():
+    before = raw_pdf("BT /F1 12 Tf 50 700 Td (Warfarin 5 mg) Tj ET")
+    stream = b"BT /F1 12 Tf 50 700 Td (Warfarin stopped) Tj ET"
+    change = b"4 0 obj\n<< /Length %d >>\nstream\n%s\nendstream\nendobj\n" % (len(stream), stream)
+    assert read(before + b"\n\0\0", "a.pdf").text == "Warfarin 5 mg"
+    assert reason(before + change[:60], "a.pdf") is UnreadableReason.TRUNCATED_OR_CORRUPT
+
+
 def test_pages_that_are_declared_but_missing_fail_the_document():
     writer = PdfWriter(clone_from=BytesIO(pdf_of_pages(["One.", "Two.", "Three."])))
     tree = cast(DictionaryObject, writer.root_object["/Pages"])
@@ -157,6 +165,7 @@ def test_fields_of_a_form_and_their_ticks():
         annotation("/Widget", (110, 696, 250, 711), FT=text, V=TextStringObject("Ada Test")),
         annotation("/Widget", (138, 658, 148, 668), FT=button, AS=yes, V=yes),
         annotation("/Widget", (188, 658, 198, 668), FT=button, AS=off, V=off),
+        annotation("/Widget", (38, 658, 48, 668), FT=button, AS=yes, V=yes),
         annotation(
             "/Widget",
             (50, 100, 90, 110),
@@ -168,7 +177,7 @@ def test_fields_of_a_form_and_their_ticks():
         annotation("/Widget", (50, 60, 90, 70), FT=NameObject("/Sig")),
     )
     assert " ".join(read(pdf, "a.pdf").text.split()) == (
-        "Patient: Ada Test Plan: Urgent? [x] Yes [ ] No Phone: 555-0100"
+        "Patient: Ada Test Plan: [x] Urgent? [x] Yes [ ] No Phone: 555-0100"
     )
 
 

@@ -61,6 +61,12 @@ def test_older_encodings(text, written_as, recognized_as):
     assert (result.text, result.encoding) == (text, recognized_as)
 
 
+def test_a_few_chinese_words_in_an_english_text():
+    text = "Discharge summary. Stable.\n" * 100 + CHINESE + "\nReviewed by phone."
+    result = read(text.encode("gb18030"), "a.txt")
+    assert (result.text, result.encoding) == (text, "gb18030")
+
+
 def test_a_single_accent_at_the_end_is_an_accent_and_not_a_cut_character():
     assert decode("Le patient est sorti en bonne santé".encode("cp1252")).text.endswith("santé")
 

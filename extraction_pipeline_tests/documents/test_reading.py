@@ -94,6 +94,13 @@ def test_files_behind_one_another_and_under_a_wrong_name(name, other):
     ends_well(GOOD[name], other)
 
 
+def test_a_span_of_cells_that_nobody_can_mean_is_not_believed():
+    page = b"<html><table><tr>" + b"<td colspan=99999 rowspan=99999>x" * 100
+    result = read_document(page, "a.html", limits=ReadLimits(characters=10_000_000))
+    assert isinstance(result, ReadableText)
+    assert len(result.text) < 10_000
+
+
 def test_the_same_bytes_give_the_same_text():
     for name, content in GOOD.items():
         assert read_document(content, name) == read_document(content, name)

@@ -10,8 +10,7 @@ _COLUMNS = frozenset(
     ("substance", "allergen", "allergy", "allergies", "reaction", "reactions", "s", "adverse")
 )
 _NONE_KNOWN = re.compile(
-    r"\bno known (?:drug |food |medication |medicine )?allerg|\bNKD?A\b|\bno allergies\b",
-    re.IGNORECASE,
+    r"[Nn](?i:o known (?:drug |food |medication |medicine )?allerg|KD?A\b|o allergies\b)"
 )
 _BREAK = re.compile(r",\s+(?:and\s+)?|;\s*|\s+and\s+")
 _CAUSES = re.compile(r"\s*\b(?:which|that)?\s?(?:causes?|leads? to|gives? (?:her|him))\s", re.I)

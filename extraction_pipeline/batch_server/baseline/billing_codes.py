@@ -9,12 +9,13 @@ from extraction_pipeline.schemas.payer_note import BillingCode, CodeSystem
 MOST_CODES = 400
 _LONGEST_TEXT = 200_000
 _LIST = r"(?:[ \t]{0,2}(?:,|;|/|and|or|&|-|\u2013|through|to)[ \t\n]{0,3}"
+_ANY_CODE = r"(?=[A-Z]{0,3}[0-9])[A-Z0-9][A-Z0-9.\-]{2,12}"
 _NAMED_CODES = re.compile(
     r"\b(?P<system>CPT(?:®)?(?:/HCPCS)?|HCPCS|ICD-?10-?CM|ICD-?10-?PCS|ICD-?10|ICD-?9-?CM|ICD-?9"
     r"|NDC|CDT|MS-DRG|DRG|revenue|J-code)"
     r"(?:[ \t]{1,2}(?:diagnosis|procedure|Level II|codes?|code\(s\)|number|numbers|no\.)){0,2}"
     r"[ \t]{0,2}[:#(]?[ \t\n]{0,3}"
-    rf"(?P<codes>[A-Z0-9][A-Z0-9.\-]{{2,12}}{_LIST}[A-Z0-9][A-Z0-9.\-]{{2,12}}){{0,40}})",
+    rf"(?P<codes>{_ANY_CODE}{_LIST}{_ANY_CODE}){{0,40}})",
     re.IGNORECASE,
 )
 _UNNAMED_CODES = re.compile(

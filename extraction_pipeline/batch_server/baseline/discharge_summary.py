@@ -16,7 +16,13 @@ from extraction_pipeline.batch_server.baseline.diagnoses import (
     mentioned_in_prose,
     named_in_prose,
 )
-from extraction_pipeline.batch_server.baseline.items import Listing, listing, one_line, sentences
+from extraction_pipeline.batch_server.baseline.items import (
+    MOST_ITEMS,
+    Listing,
+    listing,
+    one_line,
+    sentences,
+)
 from extraction_pipeline.batch_server.baseline.medications import (
     FoundMedication,
     listed_medications,
@@ -40,12 +46,12 @@ from extraction_pipeline.schemas.discharge_summary import (
 _LONGEST_COURSE = 2_000
 _LONGEST_PROSE = 60_000
 _LONGEST_IMPRESSION = 8
+# Both begin with plain letters, which lets a long text be passed over quickly.
 _ADMITTED_ON = re.compile(
-    r"\b(?:admitted\b[^.\n]{0,60}?\bon\s{1,3}|(?:admitted|admission|admit)(?: date)?[:\s]{1,3})",
-    re.IGNORECASE,
+    r"[Aa](?i:dmitted\b[^.\n]{0,60}?\bon\s{1,3}|dmi(?:tted|ssion|t)(?: date)?[:\s]{1,3})"
 )
 _DISCHARGED_ON = re.compile(
-    r"\b(?:discharged\b[^.\n]{0,60}?\bon\s{1,3}|discharged?(?: date)?[:\s]{1,3})", re.IGNORECASE
+    r"[Dd](?i:ischarged\b[^.\n]{0,60}?\bon\s{1,3}|ischarged?(?: date)?[:\s]{1,3})"
 )
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _ALLERGY = re.compile(r"\ballerg", re.IGNORECASE)
@@ -147,20 +153,21 @@ def _once_each(diagnoses: list[Diagnosis]) -> list[Diagnosis]:
         name = f" {diagnosis.name.casefold()} "
         if not any(name in other for other in kept):
             kept[name] = diagnosis
-    return list(kept.values())
+    return list(kept.values())[:MOST_ITEMS]
 
 
 def _procedures(document: _Document) -> list[Procedure] | None:
     listed = [procedures_in(body) for body in document.bodies(headings.PROCEDURES)]
     found = [item for items in listed if items for item in items]
     if found:
-        return found
+        return found[:MOST_ITEMS]
     if any(items is not None for items in listed):
         return []
     told = document.bodies(headings.COURSE)
     if document.is_prose:
         told = [section.body[:_LONGEST_PROSE] for section in document.sections]
-    return [item for body in told for item in procedures_undergone(body)] or None
+    done = [item for body in told for item in procedures_undergone(body)]
+    return done[:MOST_ITEMS] or None
 
 
 def _medications(document: _Document) -> list[DischargeMedication] | None:
@@ -226,7 +233,7 @@ def _orders(found: list[FoundMedication]) -> list[DischargeMedication]:
         for doses in by_name.values()
         for dose, item in doses.items()
         if dose is not None or len(doses) == 1
-    ]
+    ][:MOST_ITEMS]
 
 
 def _status(item: FoundMedication) -> MedicationStatus:
@@ -243,7 +250,7 @@ def _allergies(document: _Document) -> list[Allergy] | None:
     listed = [allergies_in(body) for body in document.bodies(headings.ALLERGIES)]
     found = [item for items in listed if items for item in items]
     if found or any(items is not None for items in listed):
-        return found
+        return found[:MOST_ITEMS]
     return [] if denied_in(document.text[:_LONGEST_PROSE]) else None
 
 

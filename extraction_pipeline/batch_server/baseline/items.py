@@ -27,7 +27,6 @@ _ANY_COLUMN = words_of(
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _WRAPPED_WIDTH = 60
 _BROKEN_WIDTH = 40
-_SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Listing:
 
 def one_line(text: str) -> str:
     """`text` with every run of white space as one space."""
-    return _SPACES.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def sentences(text: str) -> list[str]:

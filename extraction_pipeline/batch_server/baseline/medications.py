@@ -31,8 +31,8 @@ _LEADS_IN = re.compile(
 )
 _TRAILING = re.compile(
     r"\s*(?:\b(?:increased|decreased|changed|reduced|titrated|raised|lowered|dosed?|given|started"
-    r"|continued|tablets?|capsules?|suspension|eye drops|infusion|injection|at|of|a|an|to|by|from"
-    r"|and|or|in|the|total|via|max)|[(\-\u2013\u2014:,.])\s*$",
+    r"|continued|tablets?|capsules?|suspension|(?:e(?:ye|ar) )?drops|infusion"
+    r"|injection|at|of|a|an|to|by|from|and|or|in|the|total|via|max)|[(\-\u2013\u2014:,.])\s*$",
     re.IGNORECASE,
 )
 _GENERIC = re.compile(

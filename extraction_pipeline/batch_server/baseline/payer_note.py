@@ -125,7 +125,7 @@ _NOT_COVERED = re.compile(
     re.IGNORECASE,
 )
 _OUTCOMES = (
-    (PayerDecision.PARTLY_APPROVED, re.compile(r"\bpart(?:ial|ly)\b", re.IGNORECASE)),
+    (PayerDecision.PARTLY_APPROVED, re.compile(r"\bpart(?:ial|ly|\b)", re.IGNORECASE)),
     (PayerDecision.DENIAL_OVERTURNED, re.compile(r"\b(?:overturn|revers)", re.IGNORECASE)),
     (PayerDecision.DENIAL_UPHELD, re.compile(r"\bupheld\b|\buphold", re.IGNORECASE)),
     (PayerDecision.PENDING, re.compile(r"\b(?:pend|under review|in review)", re.IGNORECASE)),

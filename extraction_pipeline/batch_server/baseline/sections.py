@@ -9,8 +9,12 @@ patterns are bounded and look at a text once.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from extraction_pipeline.batch_server.baseline.headings import LONGEST_HEADING, Vocabulary
+
+MOST_HEADINGS = 5_000
+"""Of one document; what follows belongs to the last one. A text with more is no document."""
 
 _MARKDOWN = re.compile(r"(#{1,6})[ \t]+(\S[^\n]{0,150})")
 _LABEL = re.compile(r"([A-Za-z][\w /&()',.\-]{1,70}):(?=[\s,]|$)")
@@ -44,7 +48,7 @@ class _Heading:
 
 def split_sections(text: str, vocabulary: Vocabulary) -> list[Section]:
     """The document's sections in order. What stands before the first heading has the title ""."""
-    headings = list(_headings(text, vocabulary))
+    headings = list(islice(_headings(text, vocabulary), MOST_HEADINGS))
     first = headings[0].start if headings else len(text)
     sections = [Section("", None, text[:first].strip())]
     for position, heading in enumerate(headings):

@@ -24,8 +24,6 @@ from extraction_pipeline.documents.readers.text_blocks import TextBlocks
 
 def find_clinical_document(root: etree._Element) -> etree._Element | None:
     """The ClinicalDocument element: the root, or the only one inside an envelope."""
-    if local_name(root) == "ClinicalDocument":
-        return root
     found = list(root.iter("{*}ClinicalDocument"))
     return found[0] if len(found) == 1 else None
 

@@ -22,19 +22,20 @@ from extraction_pipeline.documents.readers.pdf_lines import PageLines
 # pypdf warns about what it repairs, and may quote the document in doing so.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL + 1)
 
-_END_MARKS = (b"startxref", b"%%EOF")
+_END_MARK = b"%%EOF"
 _BLANK_LINES = re.compile(r"\n{3,}")
-_TAIL_BYTES = 4096
 _XFA_PLACEHOLDER = "If this message is not eventually replaced"
 """Adobe's page for a form whose content is XML that only Adobe Reader shows."""
 
 
 def read_pdf(content: bytes, reading: Reading) -> Extracted:
     """The text of a PDF, its number of pages, and how many of them have none."""
-    if not any(mark in content[-_TAIL_BYTES:] for mark in _END_MARKS):
-        # pypdf would rebuild what is there and say nothing of the pages that are not.
+    end = content.rfind(_END_MARK)
+    if end < 0 or b" obj" in content[end:]:
+        # A file that was changed has several ends, one behind the other. Cut after the first one
+        # it would be read as it was before the change.
         raise NotReadable(
-            UnreadableReason.TRUNCATED_OR_CORRUPT, "the PDF ends before its end mark (%%EOF)"
+            UnreadableReason.TRUNCATED_OR_CORRUPT, "the PDF is cut short: nothing marks its end"
         )
     reader = PdfReader(BytesIO(content))
     if reader.is_encrypted and reader.decrypt("") is PasswordType.NOT_DECRYPTED:

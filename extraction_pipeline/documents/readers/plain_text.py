@@ -153,7 +153,9 @@ def _detected(content: bytes) -> DecodedText:
         elif _RARE_IN_WESTERN.search(western.text) is None:
             return western
     _refuse_binary(content)
-    best = from_bytes(content, cp_isolation=candidates).best()
+    # Only the lines that matter: a few foreign words drown in a long English text.
+    telling = b"\n".join(line for line in content.splitlines() if not line.isascii())
+    best = from_bytes(telling, cp_isolation=candidates).best()
     guess = _strictly(content, best.encoding) if best is not None else None
     if guess is not None:
         return guess
