@@ -1,11 +1,13 @@
 """The environment, read once and typed. Every setting has a default that works on a laptop."""
 
+import os
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 from zoneinfo import available_timezones
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from extraction_pipeline.errors import ConfigurationError
 
@@ -29,8 +31,10 @@ class Settings(BaseSettings):
         default=None,
         description="fsspec URL of the content store; unset: a folder in the home.",
     )
-    collections: Path = Field(
-        default=SHIPPED_COLLECTIONS, description="Folder of collection YAML files."
+    collections: Annotated[tuple[Path, ...], NoDecode] = Field(
+        default=(SHIPPED_COLLECTIONS,),
+        description="Folder of collection YAML files, or several with a colon between them; "
+        "`shipped` stands for the one in the package.",
     )
     timezone: str = Field(default="UTC", description="Time zone of the nightly schedule.")
     nightly_cron: str = Field(default="0 2 * * *", description="When the nightly refresh runs.")
@@ -70,10 +74,21 @@ class Settings(BaseSettings):
             raise ValueError("is not a time zone name such as Europe/Berlin")
         return value
 
-    @field_validator("home", "collections")
+    @field_validator("home")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("collections", mode="before")
+    @classmethod
+    def _folders(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(
+            SHIPPED_COLLECTIONS if part == "shipped" else Path(part).expanduser().absolute()
+            for part in value.split(os.pathsep)
+            if part
+        )
 
     @property
     def store_location(self) -> str:

@@ -11,32 +11,38 @@ from extraction_pipeline.batch_server.progress import remove_progress
 from extraction_pipeline.errors import ConfigurationError
 
 
+_DATABASE = "server.sqlite3"
+_OWN = frozenset({_DATABASE, "lock", "files", "incoming", "progress"})
+
+
 class StateFolder:
-    """The folder that is the server's memory. Held by one process at a time."""
+    """The folder that is the server's memory. Held by one process at a time.
+
+    Raises `ConfigurationError` for a folder that cannot be used, that another server uses, or that
+    holds something else: what the server takes for its leftovers, it removes.
+    """
 
     def __init__(self, root: Path) -> None:
+        self.database = root / _DATABASE
         self.files = root / "files"
         self.incoming = root / "incoming"
         self.progress = root / "progress"
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            names = {path.name for path in root.iterdir()}
+            if _DATABASE not in names and not names <= _OWN:
+                raise ConfigurationError(
+                    f"The folder {root} holds something else than a batch server's state.",
+                    remedy="Name a new or empty folder with --state.",
+                )
+            self._lock = _lock(root)
             shutil.rmtree(self.incoming, ignore_errors=True)
             for folder in (self.files, self.incoming, self.progress):
                 folder.mkdir(mode=0o700, exist_ok=True)
-            self._lock: IO[bytes] = (root / "lock").open("wb")
         except OSError as error:
             raise ConfigurationError(
                 f"The state folder {root} cannot be used: {error.strerror}.",
                 remedy="Name a folder that can be written with --state.",
-            ) from None
-        self.database = root / "server.sqlite3"
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise ConfigurationError(
-                f"Another batch server is using the state folder {root}.",
-                remedy="Stop it, or name another folder with --state.",
             ) from None
 
     def file(self, file_id: str) -> Path:
@@ -71,3 +77,16 @@ class StateFolder:
     def close(self) -> None:
         """Let another process have the folder."""
         self._lock.close()
+
+
+def _lock(root: Path) -> IO[bytes]:
+    lock = (root / "lock").open("wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise ConfigurationError(
+            f"Another batch server is using the state folder {root}.",
+            remedy="Stop it, or name another folder with --state.",
+        ) from None
+    return lock

@@ -5,12 +5,12 @@ is found out by those who use them.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from extraction_pipeline.collections.collection import Collection, ExtractionVersion
+from extraction_pipeline.collections.collection import Collection, ExtractionVersion, Prices
 from extraction_pipeline.collections.consistency import inconsistencies
 from extraction_pipeline.collections.defect import Defect, collection_error
 from extraction_pipeline.collections.explanation import explain
@@ -23,15 +23,18 @@ from extraction_pipeline.collections.yaml_document import (
 )
 
 
-def load_collections(folder: Path, environ: Mapping[str, str]) -> tuple[Collection, ...]:
-    """All collections that the `.yaml` and `.yml` files in `folder` declare, by name.
+def load_collections(
+    folders: Path | Sequence[Path], environ: Mapping[str, str]
+) -> tuple[Collection, ...]:
+    """All collections that the `.yaml` and `.yml` files in the folders declare, by name.
 
     Raises `CollectionError` with one line for each defect of each file, in the form
     `file:line: cause remedy`.
     """
     collections: dict[str, Collection] = {}
     reports: list[str] = []
-    for file in _yaml_files(folder.absolute()):
+    given = [folders] if isinstance(folders, Path) else folders
+    for file in [file for folder in given for file in _yaml_files(folder.absolute())]:
         collection, defects = read_collection(file, environ)
         reports.extend(defect.shown(file) for defect in defects)
         if collection is None:
@@ -158,6 +161,7 @@ def _version(name: str, form: VersionForm, instructions: str | None) -> Extracti
         max_attempts=form.max_attempts,
         parameters=form.parameters,
         instructions=instructions,
+        prices=Prices(form.prices.input, form.prices.output),
     )
 
 

@@ -60,6 +60,7 @@ class NightCounts:
     published_since: int = 0
     input_tokens_since: int = 0
     output_tokens_since: int = 0
+    cost_since: float = 0.0
     published: int = 0
     unreadable: int = 0
     failed: int = 0
@@ -97,6 +98,7 @@ def refresh_collection(
             published_since=since.published,
             input_tokens_since=since.input_tokens,
             output_tokens_since=since.output_tokens,
+            cost_since=version.prices.cost(since.input_tokens, since.output_tokens),
             published=summary.published,
             unreadable=summary.unreadable,
             failed=summary.failed + summary.invalid,
@@ -119,7 +121,7 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
     for name in sorted(pipeline.collections):
         try:
             counts, causes = refresh_collection(
-                pipeline, pipeline.collections[name], context.run_id, to
+                pipeline, pipeline.collections[name], context.run.run_id, to
             )
         except ExtractionPipelineError as error:
             faults.append(f"{name}: {error}")

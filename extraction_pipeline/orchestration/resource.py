@@ -10,7 +10,8 @@ from extraction_pipeline.settings import load_settings
 
 
 @lru_cache(maxsize=1)
-def _opened() -> Pipeline:
+def opened_pipeline() -> Pipeline:
+    """The pipeline of this process. Raises `ConfigurationError` or `LedgerError`."""
     return open_pipeline(load_settings())
 
 
@@ -19,4 +20,4 @@ class PipelineResource(ConfigurableResource["Pipeline"]):
 
     def open(self) -> Pipeline:
         """The pipeline of this process. Raises `ConfigurationError` or `LedgerError`."""
-        return _opened()
+        return opened_pipeline()

@@ -69,7 +69,7 @@ def submit_partitions(
             collection,
             collection.version(version_name),
             hashes=hashes,
-            actor=context.run_id,
+            actor=context.run.run_id,
         )
         context.log.info(
             "Version %s: %d documents in %d new batch jobs, %d of them submitted.",
@@ -102,7 +102,7 @@ def replay_partitions(
     reasons: Counter[str] = Counter()
     planned = by_version(context.partition_keys)
     for version_name, hashes in planned.items():
-        result = replay(pipeline, collection, version_name, hashes, context.run_id)
+        result = replay(pipeline, collection, version_name, hashes, context.run.run_id)
         context.log.info(
             "Version %s: %d published from stored responses, %d of them changed.",
             version_name,

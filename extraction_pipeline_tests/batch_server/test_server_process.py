@@ -57,8 +57,11 @@ def test_it_ends_within_two_seconds(tmp_path, busy):
 
 
 def test_one_state_folder_is_one_server_s(tmp_path):
+    arriving = tmp_path / "state" / "incoming" / "upload"
     with running_server(tmp_path / "state"):
+        arriving.write_bytes(b"{")
         second = run("--state", tmp_path / "state", "--port", 0)
+        assert arriving.exists()
     assert second.returncode == 1
     assert re.fullmatch(r"Error: Another batch server is using .*\n", second.stderr)
 
@@ -71,11 +74,15 @@ def test_a_port_in_use_is_told_in_one_line(tmp_path):
 
 
 def test_a_folder_that_cannot_be_used_is_told_in_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    for state in (tmp_path / "file" / "state",):
+    home = tmp_path / "home"
+    (home / "files").mkdir(parents=True)
+    (home / "files" / "precious").write_text("")
+    (home / "notes.txt").write_text("")
+    for state in (home, home / "notes.txt" / "state"):
         answer = run("--state", state, "--port", 0)
         assert answer.returncode == 1
-        assert re.fullmatch(r"Error: The state folder .*\n", answer.stderr)
+        assert re.fullmatch(r"Error: The (state )?folder .* with --state\.\n", answer.stderr)
+    assert (home / "files" / "precious").exists()
 
 
 def test_a_variable_that_is_not_set_is_told_in_one_line(tmp_path):

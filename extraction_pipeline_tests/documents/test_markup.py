@@ -52,6 +52,12 @@ def test_cells_that_span_rows_are_repeated_and_those_that_span_columns_keep_the_
     assert html(table) == "Codeine | RxNorm\nCodeine | NDF-RT\nnone |  | end"
 
 
+def test_a_long_cell_that_spans_rows_is_not_repeated():
+    long = "Instructions. " * 40
+    table = f"<table><tr><td rowspan=2>{long}</td><td>a</td></tr><tr><td>b</td></tr></table>"
+    assert html(table) == f"{long.strip()} | a\n | b"
+
+
 def test_a_table_within_a_cell_is_written_in_lines_of_its_own():
     table = "<table><tr><td>Left<table><tr><td>a</td><td>b</td></tr></table></td><td>R</td></tr>"
     assert html(table) == "Left\na | b\n | R"

@@ -54,7 +54,9 @@ def test_a_password_is_needed_only_where_a_user_must_give_one():
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9, 0.99])
 def test_a_pdf_that_is_cut_short_is_never_read_in_part(share):
     pdf = pdf_of_pages([f"Page {number}. " + "Fever. " * 50 for number in range(8)])
-    assert reason(pdf[: int(len(pdf) * share)], "a.pdf") is UnreadableReason.TRUNCATED_OR_CORRUPT
+    result = refused(pdf[: int(len(pdf) * share)], "a.pdf")
+    assert result.reason is UnreadableReason.TRUNCATED_OR_CORRUPT
+    assert "cut short" in result.detail
 
 
 def test_a_changed_pdf_that_is_cut_short_is_not_read_as_it_was_before():

@@ -12,6 +12,7 @@ from extraction_pipeline.documents.folder import name_of_path, path_of_name
 from extraction_pipeline.documents.sources import (
     FolderSource,
     Source,
+    SourceEntry,
     list_entries,
     open_entry,
     read_entry,
@@ -202,8 +203,19 @@ def test_a_pipe_is_no_document_and_makes_nobody_wait(tmp_path):
     (tmp_path / "a.txt").unlink()
     os.mkfifo(tmp_path / "a.txt")
     assert list(list_entries(source, tmp_path)) == []
+    opened = len(list(Path("/dev/fd").iterdir()))
     with pytest.raises(SourceError, match="regular"):
         read_entry(source, entry, tmp_path)
+    assert len(list(Path("/dev/fd").iterdir())) == opened
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc")
+def test_a_file_whose_content_is_not_what_its_size_says_is_not_taken():
+    # The kernel gives these files size 0 and content all the same, as for one being written.
+    source = folder(path="/proc/self", include=["status"])
+    entry = SourceEntry("status", 0, None, None)
+    with pytest.raises(SourceError, match="changed while it was read"):
+        read_entry(source, entry, Path("/"))
 
 
 def test_a_url(memory):

@@ -1,0 +1,146 @@
+"""A whole installation in this process: real jobs, real instance, real batch server."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dagster import (
+    AssetKey,
+    AssetMaterialization,
+    DagsterEventType,
+    DagsterInstance,
+    Definitions,
+    EventRecordsFilter,
+    ExecuteInProcessResult,
+)
+from dagster._core.storage.tags import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+)
+from sqlalchemy import text
+
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.orchestration.driving import QUIET, Driver, Target
+from extraction_pipeline.orchestration.partitions import partitions_name
+from extraction_pipeline_tests.batch_server.process import ServerProcess
+from extraction_pipeline_tests.conftest import Workplace
+
+NOTES = Target("notes", "v1")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One installation and the ways in which a test makes it work."""
+
+    workplace: Workplace
+    pipeline: Pipeline
+    instance: DagsterInstance
+    definitions: Definitions
+    server: ServerProcess
+
+    def driver(self, **options: Any) -> Driver:
+        return Driver(self.instance, self.definitions, self.pipeline, lambda line: None, **options)
+
+    def with_documents(self, count: int, *files: tuple[str, bytes]) -> list[str]:
+        """Write notes and other files, scan them; all hashes, in order of registration."""
+        self.workplace.write(count)
+        for name, content in files:
+            (self.workplace.documents / "notes" / name).write_bytes(content)
+        self.driver().scan(["notes"])
+        return self.partitions()
+
+    def finish(self) -> None:
+        """Submit what lacks an extraction at v1 and wait until it is published."""
+        self.driver().finish([NOTES])
+
+    def partitions(self, collection: str = "notes") -> list[str]:
+        return list(self.instance.get_dynamic_partitions(partitions_name(collection)))
+
+    def run(
+        self, job: str, op: str, config: Mapping[str, object], **tags: str
+    ) -> ExecuteInProcessResult:
+        return self.definitions.resolve_job_def(job).execute_in_process(
+            run_config={"ops": {op: {"config": dict(config)}}, "loggers": QUIET},
+            instance=self.instance,
+            tags=tags,
+            raise_on_error=False,
+        )
+
+    def submit(self, **config: object) -> ExecuteInProcessResult:
+        return self.run(
+            "submit_missing", "submit_missing_documents", {"collection": "notes", **config}
+        )
+
+    def materialize(self, asset: str, first: str, last: str | None = None, **tags: str):
+        """Materialize a range of partitions of an asset of `notes`, as a backfill's run does."""
+        return self.asset_run(
+            AssetKey(["notes", asset]),
+            {
+                ASSET_PARTITION_RANGE_START_TAG: first,
+                ASSET_PARTITION_RANGE_END_TAG: last or first,
+                **tags,
+            },
+        )
+
+    def asset_run(self, key: AssetKey, tags: Mapping[str, str]) -> ExecuteInProcessResult:
+        return (
+            self.definitions.resolve_implicit_global_asset_job_def()
+            .get_subset(asset_selection={key})
+            .execute_in_process(
+                run_config={"loggers": QUIET},
+                instance=self.instance,
+                tags=dict(tags),
+                raise_on_error=False,
+            )
+        )
+
+    def materialized(self, asset: str, collection: str = "notes") -> set[str]:
+        return set(self.instance.get_materialized_partitions(AssetKey([collection, asset])))
+
+    def records(self, asset: str, kind: DagsterEventType = DagsterEventType.ASSET_MATERIALIZATION):
+        """All materializations of an asset of `notes` (or its other events), the oldest first."""
+        return [
+            record
+            for record in self.instance.get_event_records(
+                EventRecordsFilter(kind, AssetKey(["notes", asset])), ascending=True
+            )
+        ]
+
+    def query(self, statement: str, **values: object) -> list[Any]:
+        """Rows of the installation's database; one column comes as plain values."""
+        with self.pipeline.engine.connect() as connection:
+            rows = connection.execute(text(statement), values).all()
+        return [row[0] if len(row) == 1 else tuple(row) for row in rows]
+
+    def execute(self, statement: str, **values: object) -> None:
+        with self.pipeline.engine.begin() as connection:
+            connection.execute(text(statement), values)
+
+    def ledger_keys(self, version: str = "v1") -> set[str]:
+        """Partition keys of what the ledger has published."""
+        return {
+            f"{one}|{version}"
+            for one in self.query(
+                "SELECT d.document_hash FROM extraction.extractions e"
+                " JOIN extraction.documents d ON d.id = e.document_id"
+                " JOIN extraction.extraction_versions v ON v.id = e.version_id"
+                " WHERE v.name = :version",
+                version=version,
+            )
+        }
+
+
+def cause(result: ExecuteInProcessResult) -> str:
+    """The sentence that the failed step of a run shows."""
+    (failure,) = [event for event in result.all_events if event.is_step_failure]
+    data = failure.step_failure_data
+    assert data.user_failure_data is not None, data.error
+    return data.user_failure_data.description or ""
+
+
+def metadata_of(materialization: AssetMaterialization) -> dict[str, object]:
+    return {name: value.value for name, value in materialization.metadata.items()}
+
+
+def keys(hashes: Iterable[str], version: str = "v1") -> set[str]:
+    return {f"{one}|{version}" for one in hashes}

@@ -1,0 +1,56 @@
+"""The environment: every variable is read, and a wrong one is named."""
+
+from pathlib import Path
+
+import pytest
+
+from extraction_pipeline.collections.loader import load_collections
+from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.settings import SHIPPED_COLLECTIONS, load_settings
+
+
+def test_defaults_need_no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings()
+    assert settings.home == tmp_path / ".extraction_pipeline"
+    assert settings.store_location == str(tmp_path / ".extraction_pipeline" / "store")
+    assert settings.collections == (SHIPPED_COLLECTIONS,)
+
+
+def test_a_fourth_collection_beside_the_shipped_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "letters.yaml").write_text(
+        "name: letters\ndocument_type: payer_note\nsource: {kind: folder, path: .}\n"
+        "active_version: v1\nextraction_versions:\n  v1: {provider: local, model: rules-baseline,"
+        " prices: {input: 2, output: 8}}\n"
+    )
+    monkeypatch.setenv("EXTRACTION_COLLECTIONS", f"shipped:{tmp_path}")
+    collections = load_collections(load_settings().collections, {})
+    assert [collection.name for collection in collections] == [
+        "care_protocols",
+        "discharge_summaries",
+        "letters",
+        "payer_notes",
+    ]
+    assert collections[2].active.prices.cost(500_000, 250_000) == 3.0
+
+
+def test_a_wrong_setting_is_named_and_its_value_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EXTRACTION_TIMEZONE", "Mars/Olympus")
+    monkeypatch.setenv("EXTRACTION_POLL_SECONDS", "-1")
+    with pytest.raises(ConfigurationError) as error:
+        load_settings()
+    assert "EXTRACTION_TIMEZONE" in str(error.value)
+    assert "EXTRACTION_POLL_SECONDS" in str(error.value)
+    assert "Olympus" not in str(error.value)
+
+
+def test_a_key_never_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    settings = load_settings()
+    assert settings.openai_api_key is not None
+    assert settings.openai_api_key.get_secret_value() == "sk-secret"
+    assert "sk-secret" not in repr(settings)
