@@ -102,7 +102,9 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         faults = "; ".join(
-            f"EXTRACTION_{'_'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
+            "EXTRACTION_"
+            + "_".join(str(part) for part in fault["loc"]).upper()
+            + f": {fault['msg'].removeprefix('Value error, ')}"
             for fault in error.errors(include_input=False, include_url=False)
         )
         raise ConfigurationError(

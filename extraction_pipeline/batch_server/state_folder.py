@@ -10,7 +10,6 @@ from typing import IO
 from extraction_pipeline.batch_server.progress import remove_progress
 from extraction_pipeline.errors import ConfigurationError
 
-
 _DATABASE = "server.sqlite3"
 _OWN = frozenset({_DATABASE, "lock", "files", "incoming", "progress"})
 
