@@ -7,13 +7,14 @@ for each document that passed. Where some did not, the run fails after that, and
 those red and the others green.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from dagster import (
     AssetExecutionContext,
     AssetsDefinition,
     AssetSpec,
     BackfillPolicy,
+    MaterializeResult,
     multi_asset,
 )
 
@@ -115,8 +116,13 @@ def _ranged(collection: Collection, spec: AssetSpec, stage: Stage) -> AssetsDefi
         backfill_policy=BackfillPolicy.single_run(),
         can_subset=False,
     )
-    def run(context: AssetExecutionContext, pipeline: PipelineResource) -> None:
+    def run(
+        context: AssetExecutionContext, pipeline: PipelineResource
+    ) -> Iterator[MaterializeResult[None]]:
         with one_line_failures():
             stage(context, pipeline.open(), collection)
+        # A generator, because Dagster takes a returned None for an output, and would then mark
+        # every document of the range as materialized.
+        yield from ()
 
     return run

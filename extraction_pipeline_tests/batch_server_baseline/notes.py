@@ -66,8 +66,8 @@ FOLLOW-UP: ________
 
 CASE_REPORT = """\
 A 44-year-old woman with rheumatoid arthritis presented with fever. There was no history of
-tuberculosis. She was treated with intravenous piperacillin 4 g every 8 hours and prednisolone.
-She underwent a splenectomy.
+pulmonary tuberculosis. She was treated with intravenous piperacillin 4 g every 8 hours and
+prednisolone. She underwent a splenectomy.
 """
 
 PROTOCOL = """\

@@ -53,16 +53,32 @@ def test_allergies_with_their_reactions():
 
 def test_running_text_without_a_medication_list():
     record = read(notes.RUNNING)
-    assert names(record["diagnoses"]) == ["Cellulitis of the left leg", "psoriasis", "obesity"] or (
-        names(record["diagnoses"])
-        == ["Cellulitis of the left leg", "history of psoriasis", "obesity"]
-    )
+    assert names(record["diagnoses"]) == [
+        "Cellulitis of the left leg",
+        "history of psoriasis",
+        "obesity",
+    ]
     # What was given during the stay only is left out.
     assert names(record["medications"]) == ["Keflex", "ibuprofen"]
     assert record["medications"][0]["route"] == "p.o."
     assert record["medications"][1]["dose"] == "two tabs"
-    assert record["disposition"] == "discharged to Larkspur Nursing Home on p"
+    assert record["disposition"] == "discharged to Larkspur Nursing Home"
     assert record["follow_up"] == "With me in the office in 10 days."
+
+
+def test_what_is_refused_stopped_or_only_named_is_not_taken():
+    record = read(
+        "HOSPITAL COURSE: She was discharged on amoxicillin. She refused lorazepam, and is not to "
+        "take warfarin.\n"
+    )
+    assert names(record["medications"]) == ["amoxicillin"]
+    record = read("DISCHARGE MEDICATIONS:\n- Resume all home medications daily\n- Aspirin\n")
+    assert names(record["medications"]) == ["Aspirin"]
+
+
+def test_a_number_within_an_item_starts_no_item():
+    record = read("DISCHARGE DIAGNOSES: 1. Back pain since age 67. Better now. 2. Gout.\n")
+    assert names(record["diagnoses"]) == ["Back pain since age 67", "Gout"]
 
 
 def test_tables():
@@ -121,6 +137,7 @@ def test_an_order_to_the_reader_is_not_followed():
         ("03/04/2031", "Seen 25/03/2031 and 03/25/2031.", None),
         ("13/04/2031", "", "2031-04-13"),
         ("03/04/31", "", None),
+        ("25/03/31", "", None),
         ("4 March 2031", "", "2031-03-04"),
         ("Mar. 4, 2031", "", "2031-03-04"),
     ],

@@ -69,6 +69,12 @@ def test_decisions(text, decision):
     assert read(text)["decision"] == decision
 
 
+def test_a_limit_among_the_criteria_is_a_limitation():
+    record = read("COVERAGE CRITERIA\n\n- Age over 18.\n- No more than two visits a year.\n")
+    assert [item["text"] for item in record["criteria"]] == ["Age over 18."]
+    assert [item["text"] for item in record["limitations"]] == ["No more than two visits a year."]
+
+
 def test_numbers_that_are_no_codes_stay_out():
     record = read("Suite 12345, Boston 02139. Call 55512. The plan paid 99213 dollars.")
     assert record["codes"] is None

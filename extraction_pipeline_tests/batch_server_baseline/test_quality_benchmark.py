@@ -68,6 +68,15 @@ def corpus(tmp_path: Path) -> Path:
                 ]
             },
         },
+        {
+            "doc": "dictated.txt",
+            "set": "ccda",
+            "annotated_fields": ["medications"],
+            "fields": {
+                # Coded names match on the first word; a null detail is not annotated here.
+                "medications": [{"name": "Amoxicillin trihydrate", "dose": None, "route": "p.o."}]
+            },
+        },
         {"doc": "empty.txt", "set": "mtsamples", "annotated_fields": [], "fields": {}},
     ]
     lines = "\n".join(json.dumps(line) for line in gold)
@@ -97,6 +106,10 @@ def test_counts_follow_the_rules_of_scoring(corpus: Path):
         "disposition": (1, 1, 1),
         "follow_up": (0, 1, 0),
     }
+    coded = result["ccda"]["fields"]
+    assert (coded["medications"]["right"], coded["medications"]["reported"]) == (1, 3)
+    assert coded["medications.route"]["precision"] == 1.0
+    assert "medications.dose" not in coded
     second = result["maccrobat"]["fields"]["medications"]
     assert second["precision"] is None
     assert second["recall"] == 0.5

@@ -13,7 +13,7 @@ _LEAVES = re.compile(
     r"|(?P<order>(?:[Tt](?i:ransfer(?:red)?)|[Dd](?i:ischarge))\sto\s[^.,;\n]{3,90})"
 )
 _PURPOSE = re.compile(
-    r"\s(?:(?:to continue|to complete|where|on the|in (?:stable|good))\b|on [0-9])"
+    r"\s(?:(?:to continue|to complete|where|on the|in (?:stable|good))\b|on (?:[0-9]|p$|oral))"
 )
 _FOLLOWS_UP = re.compile(
     r"\bfollow(?:ing|s|ed)?[\s-]?up\b"

@@ -1,0 +1,1 @@
+"""Faults on demand, between the pipeline and a real batch server."""
