@@ -111,7 +111,8 @@ class Processor:
                 self._finish(batch, BatchState.EXPIRED)
             case BatchState.IN_PROGRESS:
                 due = batch.created_at + self._config.delay
-                if not self._answer(batch):
+                answered = batch.tally.completed + batch.tally.failed
+                if answered != batch.total and not self._answer(batch):
                     return 0.0
                 if now < due:
                     return min(due, batch.expires_at) - now
@@ -143,16 +144,14 @@ class Processor:
         """Work on a batch for a while; whether all its requests are answered."""
         with closing(self._progress(batch)) as progress:
             tally = progress.tally()
-            left = progress.unanswered()
-            if left:
-                watch = _Watch(self._store, batch)
-                for place, answer in self._pool.run(self._questions(batch, left), watch.go_on):
-                    tally = _record(progress, batch.id, place, answer, tally)
-                    if watch.time_to_show():
-                        self._store.count(batch.id, tally)
-                self._store.count(batch.id, tally)
-                left = progress.unanswered()
-            return not left
+            watch = _Watch(self._store, batch)
+            questions = self._questions(batch, progress.unanswered())
+            for place, answer in self._pool.run(questions, watch.go_on):
+                tally = _record(progress, batch.id, place, answer, tally)
+                if watch.time_to_show():
+                    self._store.count(batch.id, tally)
+            self._store.count(batch.id, tally)
+            return tally.completed + tally.failed == batch.total
 
     def _questions(self, batch: Batch, places: list[LinePlace]) -> Iterator[Question]:
         with self._folder.file(batch.asked.input_file_id).open("rb") as lines:

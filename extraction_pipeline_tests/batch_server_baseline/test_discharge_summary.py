@@ -95,6 +95,26 @@ def test_tables():
     assert record["procedures"] is None
 
 
+def test_a_cell_that_looks_like_a_heading_does_not_make_a_row_one():
+    table = (
+        "MEDICATIONS\nStatus | Medication | Dose | Dates\nActive | Brackenol | 5 mg | start date\n"
+    )
+    assert names(read(table)["medications"]) == ["Brackenol"]
+
+
+def test_an_unknown_label_on_its_own_line_ends_a_section():
+    record = read("Diagnosis: Gout\n\nTreatment:\nColchicine was given.\n")
+    assert names(record["diagnoses"]) == ["Gout"]
+
+
+def test_transfer_to_is_a_disposition_only_where_a_sentence_begins_with_it():
+    course = "HOSPITAL COURSE: She did well. The plan had been a transfer to surgery.\n"
+    assert read(course)["disposition"] is None
+    assert read(course + "PLAN: Rest. Transfer to Alder Rehab.\n")["disposition"] == (
+        "Transfer to Alder Rehab"
+    )
+
+
 def test_none_nothing_and_blank_are_told_apart():
     record = read(notes.NOTHING_KNOWN)
     assert record["allergies"] == []
@@ -113,7 +133,10 @@ def test_a_case_report_without_headings():
     assert names(record["procedures"]) == ["splenectomy"]
 
 
-@pytest.mark.parametrize("empty", ["", " \n\n", "Thank you for the referral.", "MSH|^~\\&|A|B"])
+MESSAGE = "MSH|^~\\&|A|B\nAL1|1|DA|P^PENICILLIN\nDG1|1||I63^Ischemic stroke^ICD\n"
+
+
+@pytest.mark.parametrize("empty", ["", " \n\n", "Thank you for the referral.", MESSAGE])
 def test_a_document_that_says_nothing_gives_nothing(empty):
     assert set(map(str, read(empty).values())) == {"None"}
 

@@ -116,9 +116,9 @@ class Driven:
 
     def items(self) -> Counter[tuple[str, str | None, str | None]]:
         """How many requests there are by state, failure kind and reason."""
-        found = self.rows("SELECT state::text, failure_kind, failure_reason FROM batch_items")
+        found = self.rows("SELECT state::text, failure_kind, failure_reason FROM extraction.batch_items")
         return Counter((row[0], row[1], row[2]) for row in found)
 
     def audited(self) -> Counter[str]:
         """How many audit rows there are by event."""
-        return Counter(row[0] for row in self.rows("SELECT event FROM audit_events"))
+        return Counter(row[0] for row in self.rows("SELECT event FROM extraction.audit_events"))

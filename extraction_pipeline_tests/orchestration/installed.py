@@ -106,6 +106,10 @@ class Installed:
             )
         ]
 
+    def provider_jobs(self) -> int:
+        """How many batch jobs the server has ever accepted."""
+        return int(str(self.server.statistics()["jobs_created"]))
+
     def query(self, statement: str, **values: object) -> list[Any]:
         """Rows of the installation's database; one column comes as plain values."""
         with self.pipeline.engine.connect() as connection:

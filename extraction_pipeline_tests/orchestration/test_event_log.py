@@ -11,22 +11,31 @@ from dagster import (
     AssetMaterialization,
     AssetObservation,
     AssetRecordsFilter,
+    DagsterEventType,
     DagsterInstance,
     GraphDefinition,
     MetadataValue,
     MultiPartitionKey,
-    OpDefinition,
     OpExecutionContext,
     op,
 )
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, text
 
+from extraction_pipeline.orchestration.driving import QUIET
 from extraction_pipeline.orchestration.event_log import Record, write_records
 
 Writer = Callable[[OpExecutionContext, Sequence[Record]], object]
 
 PLAIN, SCATTERED, SEEN = AssetKey("plain"), AssetKey(["group", "scattered"]), AssetKey("seen")
 TABLES = ("event_logs", "asset_event_tags", "asset_keys")
+
+# Columns and fields that must differ between two runs, and the names of process and op, which
+# Dagster repeats in every event and we leave out.
+OF_THE_RUN = {
+    *("id", "run_id", "last_run_id", "timestamp", "event_timestamp", "create_timestamp"),
+    *("last_materialization_timestamp", "pid", "logging_tags"),
+    *("solid_handle", "step_handle", "step_kind_value"),
+}
 
 
 def one_by_one(context: OpExecutionContext, records: Sequence[Record]) -> None:
@@ -65,6 +74,11 @@ def some_records() -> list[Record]:
             for version in ("v1", "v2")
         ),
         AssetMaterialization(SCATTERED, partition=f"{0:064x}|v1", metadata={"number": 7}),
+        AssetMaterialization(
+            SCATTERED,
+            partition=f"{9:064x}|v2",
+            tags={"dagster/partition/document": f"{9:064x}", "dagster/partition/version": "v2"},
+        ),
         AssetMaterialization(PLAIN, partition="a", tags={"dagster/data_version": "one"}),
         AssetObservation(SEEN, partition="b", metadata=metadata),
         AssetObservation(SEEN, metadata={"number": 1}),
@@ -106,13 +120,96 @@ def written_by(writer: Writer, instance: DagsterInstance, engine: Engine) -> Wri
         return Written({table: rows_of(table, connection) for table in TABLES}, answers(instance))
 
 
-def run_job(writer: Writer, records: Sequence[Record], instance: DagsterInstance) -> str:
+def run_job(writer: Writer, records: Sequence[Record], instance: DagsterInstance) -> None:
     @op(name="write")
     def write(context: OpExecutionContext) -> None:
         writer(context, records)
 
-    assert isinstance(write, OpDefinition)
     job = GraphDefinition("job", node_defs=[write]).to_job()
-    result = job.execute_in_process(instance=instance)
+    result = job.execute_in_process(instance=instance, run_config={"loggers": QUIET})
     assert result.success
-    return str(result.run_id)
+
+
+def rows_of(table: str, connection: Connection) -> list[dict[str, Any]]:
+    """All rows, without what names the run and the time."""
+    query = f"SELECT * FROM {table}"
+    if table == "event_logs":
+        query += (
+            " WHERE dagster_event_type IN ('ASSET_MATERIALIZATION', 'ASSET_OBSERVATION')"
+            " ORDER BY id"
+        )
+    rows = []
+    for row in connection.execute(text(query)).mappings():
+        kept = {name: value for name, value in row.items() if name not in OF_THE_RUN}
+        for name in ("event", "last_materialization"):
+            if kept.get(name):
+                kept[name] = without_run(json.loads(kept[name]))
+        rows.append(kept)
+    return sorted(rows, key=str) if table != "event_logs" else rows
+
+
+def without_run(stored: Any) -> Any:
+    """Nested JSON without what names the run, the time and the process."""
+    if isinstance(stored, list):
+        return [without_run(one) for one in stored]
+    if not isinstance(stored, dict):
+        return stored
+    kept = {name: without_run(value) for name, value in stored.items() if name not in OF_THE_RUN}
+    # What Dagster's own message of an observation says is no more than the event's type.
+    if kept.get("event_type_value") == "ASSET_OBSERVATION":
+        kept.pop("message")
+    if str(kept.get("user_message")).startswith(("Observed", "DagsterEventType.ASSET_OBS")):
+        kept.pop("user_message")
+    return kept
+
+
+def answers(instance: DagsterInstance) -> dict[str, Any]:
+    """What readers of the event log get: the UI, backfills, sensors, our own checks."""
+    found: dict[str, Any] = {"keys": sorted(instance.get_asset_keys())}
+    for key in (PLAIN, SCATTERED, SEEN):
+        fetched = instance.fetch_materializations(key, limit=100, ascending=True).records
+        seen = instance.fetch_observations(key, limit=100, ascending=True).records
+        latest = instance.get_latest_materialization_event(key)
+        some = AssetRecordsFilter(asset_key=key, asset_partitions=[f"{1:064x}|v1", "a"])
+        found[key.to_user_string()] = {
+            "partitions": instance.get_materialized_partitions(key),
+            "by partition": instance.event_log_storage.get_latest_storage_id_by_partition(
+                key, DagsterEventType.ASSET_MATERIALIZATION
+            ),
+            "fetched": [record.asset_materialization for record in fetched],
+            "observed": [record.asset_observation for record in seen],
+            "of some": [
+                record.partition_key for record in instance.fetch_materializations(some, 9).records
+            ],
+            "latest": latest and latest.asset_materialization,
+            "tags": instance.get_event_tags_for_asset(key),
+            "tags of v2": instance.get_event_tags_for_asset(
+                key, filter_tags={"dagster/partition/version": "v2"}
+            ),
+        }
+    return found
+
+
+@pytest.mark.parametrize("count", [999, 1000, 1001, 2500])
+def test_any_number_of_records_is_written_whole(
+    instance: DagsterInstance, engine: Engine, count: int
+) -> None:
+    partitions = [f"{one:064x}|v1" for one in range(count)]
+    run_job(
+        in_batches,
+        [AssetMaterialization(SCATTERED, partition=partition) for partition in partitions],
+        instance,
+    )
+    with engine.connect() as connection:
+        stored = connection.execute(
+            text(
+                "SELECT partition FROM event_logs"
+                " WHERE dagster_event_type = 'ASSET_MATERIALIZATION' ORDER BY id"
+            )
+        ).scalars()
+        assert list(stored) == partitions
+    assert instance.get_materialized_partitions(SCATTERED) == set(partitions)
+    latest = instance.get_latest_materialization_event(SCATTERED)
+    assert latest is not None
+    assert latest.asset_materialization is not None
+    assert latest.asset_materialization.partition == partitions[-1]

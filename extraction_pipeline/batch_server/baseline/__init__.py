@@ -1,8 +1,8 @@
 """A rules baseline: what headings and patterns give of a document, without any model.
 
 It answers a request in the place of a model: deterministic, without downloads, at about a
-thousand documents a second. What the rules do not find stays `null`; every item carries the words that
-it was read from. It depends on the text alone.
+thousand documents a second. What the rules do not find stays `null`; every item carries the
+words that it was read from. It depends on the text alone.
 """
 
 from collections.abc import Callable, Mapping

@@ -20,6 +20,9 @@ _NONE = re.compile(
 )
 
 
+_ONLY_WORDS = re.compile(r"[A-Za-z ':]{0,60}")
+
+
 class Saying(StrEnum):
     """What a short text says of the things that its section is about."""
 
@@ -35,6 +38,9 @@ def saying(text: str) -> Saying:
         return Saying.NOTHING
     if len(line) > 120:
         return Saying.SOMETHING
-    if _NOTHING_SAID.search(line):
-        return Saying.NOTHING
-    return Saying.NONE if _NONE.search(line) else Saying.SOMETHING
+    for pattern, said in ((_NOTHING_SAID, Saying.NOTHING), (_NONE, Saying.NONE)):
+        match = pattern.search(line)
+        # "Aspirin 81 mg, no known side effects" states something before it states a none.
+        if match and _ONLY_WORDS.fullmatch(line, 0, match.start()):
+            return said
+    return Saying.SOMETHING

@@ -1,0 +1,197 @@
+"""A create call whose outcome is not known: the job is looked for, and never guessed.
+
+Field reports 1, 2, 4, 5: a second batch is bought because the answer to the first create is lost.
+"""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline_tests.batch_server.client import Client
+from extraction_pipeline_tests.batch_server.process import wait_until
+from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.faults.actions import (
+    Hold,
+    answer,
+    drop_before,
+    forward_then,
+    forward_then_drop,
+)
+from extraction_pipeline_tests.faults.proxy import CREATE, LIST, UPLOAD, Fault, Proxy
+from extraction_pipeline_tests.lifecycle.driving import Driven
+
+ACCEPTED_AND_LOST: dict[str, Callable[[], Fault]] = {
+    "connection dropped": lambda: forward_then_drop,
+    "answered 500 (field report 5)": lambda: forward_then(500),
+    "answered 502": lambda: forward_then(502),
+    "answered 409": lambda: forward_then(409),
+    "answered 200 with a page": lambda: forward_then(200),
+    "no answer in time": lambda: Hold(forward=True),
+}
+
+
+@pytest.mark.parametrize("fault", ACCEPTED_AND_LOST.values(), ids=ACCEPTED_AND_LOST)
+def test_a_job_that_was_taken_is_adopted_and_made_once(
+    driven: Driven, workplace: Workplace, proxy: Proxy, fault: Callable[[], Fault]
+) -> None:
+    workplace.write(3)
+    proxy.plan(CREATE, fault())
+    driven.scan()
+    report = driven.submit()
+    (job_id,) = report.waiting
+    assert driven.job(job_id).state is JobState.UNRESOLVED
+    assert driven.submit().jobs == []  # its documents are claimed
+    assert driven.resolve(job_id).state is JobState.SUBMITTED
+    assert len(driven.finished(job_id).published) == 3
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 1)
+    assert driven.audited()["job_adopted"] == 1
+
+
+def test_a_create_that_never_arrived_is_proven_absent_and_sent_under_the_same_key(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(2)
+    proxy.plan(CREATE, drop_before)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    before = driven.job(job_id)
+    # Lists may lag behind: until a create could have taken effect, absence proves nothing.
+    early = driven.resolve(job_id)
+    assert early.state is JobState.UNRESOLVED
+    assert "counts as absent in" in (early.cause or "")
+    assert proxy.count(CREATE) == 1
+    driven.resolved(job_id)
+    after = driven.job(job_id)
+    assert after.job_key == before.job_key
+    assert after.submit_attempt == 2
+    assert (after.payload_hash, after.payload_bytes) == (before.payload_hash, before.payload_bytes)
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 2)
+    assert driven.audited()["job_proven_absent"] == 1
+    assert len(driven.finished(job_id).published) == 2
+
+
+def test_a_search_that_fails_proves_nothing(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(1)
+    proxy.plan(CREATE, drop_before)
+    proxy.plan(LIST, answer(503), times=3)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    for _ in range(3):
+        driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1h'")
+        sent = driven.resolve(job_id)
+        assert sent.state is JobState.UNRESOLVED
+        assert "could not be searched for" in (sent.cause or "")
+    assert proxy.count(CREATE) == 1
+    driven.resolved(job_id)
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 2)
+
+
+def test_a_job_found_under_another_address_only_is_no_proof_of_absence(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    """The base URL was changed between the create and the search."""
+    workplace.write(1)
+    proxy.plan(CREATE, forward_then_drop)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    driven.execute(
+        "UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour',"
+        " base_url = 'https://batches.example/v1'"
+    )
+    proxy.plan(LIST, answer(200, {"data": [], "has_more": False}), times=None)
+    sent = driven.resolve(job_id)
+    assert sent.state is JobState.UNRESOLVED
+    assert "https://batches.example/v1" in (sent.cause or "")
+    assert proxy.count(CREATE) == 1
+
+
+def test_two_resolvers_at_once_make_one_create(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(2)
+    proxy.plan(CREATE, drop_before)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour'")
+    hold = Hold(forward=True)
+    proxy.plan(CREATE, hold)
+    first = threading.Thread(target=driven.resolve, args=(job_id,))
+    first.start()
+    assert hold.reached.wait(5)
+    second = driven.resolve(job_id)
+    assert "another run is at work" in (second.cause or "")
+    hold.release.set()
+    first.join(5)
+    assert driven.job(job_id).state is JobState.SUBMITTED
+    assert driven.resolve(job_id).state is JobState.SUBMITTED
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 2)
+
+
+def test_of_a_job_that_exists_twice_one_is_adopted_and_the_other_audited(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(2)
+    proxy.plan(CREATE, forward_then_drop)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    job = driven.job(job_id)
+    assert job.input_id is not None
+    twin = Client(driven.server.base_url).create(
+        job.input_id, metadata={"extraction_job_key": job.job_key}
+    )
+    sent = driven.resolve(job_id)
+    assert sent.state is JobState.SUBMITTED
+    assert twin.json()["id"] in (sent.cause or "")
+    assert driven.job(job_id).job_id != twin.json()["id"]  # the older one is kept
+    assert driven.audited()["duplicate_job"] == 1
+    assert len(driven.finished(job_id).published) == 2
+
+
+def test_an_answer_that_comes_after_another_run_resolved_the_job_changes_nothing(
+    driven: Driven, workplace: Workplace, proxy: Proxy, postgres_url: str
+) -> None:
+    """The lock of the first run is lost with its database session while its create hangs."""
+    workplace.write(2)
+    hold = Hold(forward=True)
+    proxy.plan(CREATE, hold)
+    driven.scan()
+    report: list[object] = []
+    slow = threading.Thread(target=lambda: report.append(driven.submit()))
+    slow.start()
+    assert hold.reached.wait(5)
+    driven.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+        " AND pid <> pg_backend_pid()"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    (job_id,) = [row[0] for row in driven.rows("SELECT id FROM extraction.batch_jobs")]
+    wait_until(lambda: driven.resolve(job_id).state is JobState.SUBMITTED)
+    adopted = driven.job(job_id)
+    hold.release.set()
+    slow.join(5)
+    assert driven.job(job_id).job_id == adopted.job_id
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 1)
+    assert driven.audited()["duplicate_job"] == 0
+
+
+def test_an_upload_is_repeated_freely_and_the_payload_is_the_same(
+    driven: Driven, connected: Pipeline, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(2)
+    proxy.plan(UPLOAD, forward_then_drop)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    before = driven.job(job_id)
+    assert (before.state, before.submit_attempt) == (JobState.PREPARED, 0)
+    driven.resolved(job_id)
+    after = driven.job(job_id)
+    assert after.payload_hash == before.payload_hash
+    assert after.input_id is not None
+    uploaded = Client(driven.server.base_url).call("GET", f"/files/{after.input_id}/content")
+    assert uploaded.content == connected.store.get(after.payload_hash or "")
+    assert (driven.creates(job_id), proxy.count(UPLOAD)) == (1, 2)
