@@ -50,7 +50,12 @@ class Settings(BaseSettings):
     poll_seconds: float = Field(default=15.0, gt=0, description="First interval between polls.")
     poll_max_seconds: float = Field(default=900.0, gt=0, description="Longest interval.")
     connect_timeout: float = Field(default=10.0, gt=0, description="Seconds to connect.")
-    read_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for an answer.")
+    read_timeout: float = Field(
+        default=120.0, gt=0, description="Seconds to wait for uploads, create calls and results."
+    )
+    poll_timeout: float = Field(
+        default=10.0, gt=0, description="Seconds to wait for a small reading, such as a status."
+    )
 
     local_base_url: str = Field(
         default="http://127.0.0.1:8765/v1", description="Base URL of the local batch server."

@@ -58,4 +58,5 @@ def endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
         project=settings.openai_project if name is ProviderName.OPENAI else None,
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
+        poll_timeout=settings.poll_timeout,
     )

@@ -180,7 +180,8 @@ def fail_for_the_rest(asked: int, reasons: Counter[str]) -> None:
     """End the run as failed if some of its documents did not pass, saying how many and why."""
     missing = sum(reasons.values())
     if missing:
-        causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        most_first = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+        causes = ", ".join(f"{count} {reason}" for reason, count in most_first)
         raise Failure(
             description=f"{missing} of {asked} documents did not pass: {causes}.",
             metadata={

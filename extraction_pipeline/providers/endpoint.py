@@ -14,6 +14,9 @@ _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 class ProviderEndpoint:
     """Base URL, credentials and time-outs (seconds) of one provider.
 
+    `poll_timeout` is for small readings, many of which must fit into one sensor tick;
+    `read_timeout` for uploads, create calls and results.
+
     Checked here, because the HTTP library quotes a bad header value, which would be the key, in its
     own error. Raises `ConfigurationError`, which quotes neither.
     """
@@ -24,6 +27,7 @@ class ProviderEndpoint:
     project: str | None = None
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
+    poll_timeout: float = 10.0
 
     def __post_init__(self) -> None:
         """Refuse what could not be sent, and settle the base URL's form."""
@@ -52,7 +56,7 @@ class ProviderEndpoint:
                     remedy="Set it again without them.",
                 )
             object.__setattr__(self, name, value)
-        if self.connect_timeout <= 0 or self.read_timeout <= 0:
+        if min(self.connect_timeout, self.read_timeout, self.poll_timeout) <= 0:
             raise ConfigurationError(f"The time-outs for {host} have to be above zero.")
 
     @property

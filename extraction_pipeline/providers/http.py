@@ -88,7 +88,8 @@ class HttpClient:
         self, path: str, read: Callable[[bytes], T], params: Mapping[str, str] | None = None
     ) -> Reply[T]:
         """A read. Raises `CallRefused` or `CallFailed`."""
-        return self._repeatable(self._pooled, "GET", path, read, params=params)
+        seconds = min(self._endpoint.poll_timeout, self._endpoint.read_timeout)
+        return self._repeatable(self._pooled, "GET", path, read, params=params, seconds=seconds)
 
     def post(self, path: str, read: Callable[[bytes], T]) -> Reply[T]:
         """An action that may be asked for twice, such as a cancel. Raises as `get` does."""
@@ -213,14 +214,19 @@ class HttpClient:
             return _Answer(response, self._body(response), self._dialect)
 
     def _send(
-        self, session: requests.Session, method: str, path: str, **arguments: Any
+        self,
+        session: requests.Session,
+        method: str,
+        path: str,
+        seconds: float | None = None,
+        **arguments: Any,
     ) -> requests.Response:
         endpoint = self._endpoint
         try:
             return session.request(
                 method,
                 endpoint.base_url + path,
-                timeout=(endpoint.connect_timeout, endpoint.read_timeout),
+                timeout=(endpoint.connect_timeout, seconds or endpoint.read_timeout),
                 allow_redirects=False,
                 stream=True,
                 **arguments,

@@ -7,11 +7,10 @@ from dagster import DagsterInstance
 
 from extraction_pipeline.definitions import build_definitions
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.resource import opened_pipeline
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.batch_server.process import ServerProcess, running_server
 from extraction_pipeline_tests.conftest import Workplace
-from extraction_pipeline_tests.orchestration.installed import Installed
+from extraction_pipeline_tests.orchestration.installed import Installed, forget_pipeline
 
 
 @pytest.fixture(scope="package")
@@ -25,8 +24,6 @@ def installed(
     workplace: Workplace, pipeline: Pipeline, instance: DagsterInstance, server: ServerProcess
 ) -> Iterator[Installed]:
     """An installation with one empty collection, `notes`."""
-    opened_pipeline.cache_clear()
+    forget_pipeline()
     yield Installed(workplace, pipeline, instance, build_definitions(load_settings()), server)
-    if opened_pipeline.cache_info().currsize:
-        opened_pipeline().engine.dispose()
-    opened_pipeline.cache_clear()
+    forget_pipeline()

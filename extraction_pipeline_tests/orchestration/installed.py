@@ -1,7 +1,7 @@
 """A whole installation in this process: real jobs, real instance, real batch server."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dagster import (
@@ -19,9 +19,12 @@ from dagster._core.storage.tags import (
 )
 from sqlalchemy import text
 
+from extraction_pipeline.definitions import build_definitions
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.driving import QUIET, Driver, Target
 from extraction_pipeline.orchestration.partitions import partitions_name
+from extraction_pipeline.orchestration.resource import opened_pipeline
+from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
 
@@ -40,6 +43,22 @@ class Installed:
 
     def driver(self, **options: Any) -> Driver:
         return Driver(self.instance, self.definitions, self.pipeline, lambda line: None, **options)
+
+    def reconnect(self) -> None:
+        """Reach the batch server again, in runs that open the pipeline anew."""
+        self.workplace.environment.setenv("EXTRACTION_LOCAL_BASE_URL", self.server.base_url)
+        forget_pipeline()
+
+    def redeclared(self, versions: str) -> "Installed":
+        """The same installation after an edit of the YAML that adds versions."""
+        file = self.workplace.collections / "notes.yaml"
+        file.write_text(file.read_text() + versions)
+        forget_pipeline()
+        return replace(
+            self,
+            pipeline=replace(self.pipeline, collections=self.workplace.open().collections),
+            definitions=build_definitions(load_settings()),
+        )
 
     def with_documents(self, count: int, *files: tuple[str, bytes]) -> list[str]:
         """Write notes and other files, scan them; all hashes, in order of registration."""
@@ -132,6 +151,13 @@ class Installed:
                 version=version,
             )
         }
+
+
+def forget_pipeline() -> None:
+    """Let the next run open the pipeline from the environment, as a new process would."""
+    if opened_pipeline.cache_info().currsize:
+        opened_pipeline().engine.dispose()
+    opened_pipeline.cache_clear()
 
 
 def cause(result: ExecuteInProcessResult) -> str:
