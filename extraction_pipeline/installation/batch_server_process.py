@@ -22,14 +22,15 @@ def batch_server_process(state: Path) -> Iterator[str]:
     A server that was started here ends here. It keeps its state, so a batch that was not done goes
     on with the next start. Raises `ConfigurationError` if none can be started.
     """
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    port_file = state / "port"
+    state.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Beside the state folder, which is the server's own.
+    port_file = state.with_name(f"{state.name}.port")
     running = _running(port_file)
     if running is not None:
         yield running
         return
     port_file.unlink(missing_ok=True)
-    log_path = state / "log"
+    log_path = state.with_name(f"{state.name}.log")
     with log_path.open("ab") as log:
         process = subprocess.Popen(
             [

@@ -63,6 +63,7 @@ def submit_partitions(
     target = backfill_target(context, collection.name) or planned
     to = recorder(context.op_execution_context)
     submitted: set[int] = set()
+    causes: list[str] = []
     for version_name, hashes in target.items():
         report = submit_documents(
             pipeline,
@@ -78,8 +79,7 @@ def submit_partitions(
             len(report.jobs),
             len(report.submitted),
         )
-        for cause in report.causes:
-            context.log.warning(cause)
+        causes += report.causes
         for job_id in report.submitted:
             record_submission(pipeline, job_id, to)
         submitted.update(report.submitted)
@@ -91,7 +91,9 @@ def submit_partitions(
         record_again(pipeline, collection.name, version_name, before, submission_records, to)
         missing = set(hashes).difference(*found.values())
         reasons.update(why_not(pipeline, collection, version_name, sorted(missing)))
-    fail_for_the_rest(sum(len(hashes) for hashes in planned.values()), reasons)
+    fail_for_the_rest(sum(len(hashes) for hashes in planned.values()), reasons, causes)
+    for cause in causes:  # of other documents of the backfill
+        context.log.warning(cause)
 
 
 def replay_partitions(
@@ -176,14 +178,16 @@ def why_not(
     return reasons
 
 
-def fail_for_the_rest(asked: int, reasons: Counter[str]) -> None:
+def fail_for_the_rest(asked: int, reasons: Counter[str], causes: Sequence[str] = ()) -> None:
     """End the run as failed if some of its documents did not pass, saying how many and why."""
     missing = sum(reasons.values())
     if missing:
         most_first = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-        causes = ", ".join(f"{count} {reason}" for reason, count in most_first)
+        listed = ", ".join(f"{count} {reason}" for reason, count in most_first)
         raise Failure(
-            description=f"{missing} of {asked} documents did not pass: {causes}.",
+            description=" ".join(
+                (f"{missing} of {asked} documents did not pass: {listed}.", *causes)
+            ),
             metadata={
                 "asked": asked,
                 "passed": asked - missing,

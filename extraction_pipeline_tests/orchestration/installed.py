@@ -29,6 +29,7 @@ from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
 
 NOTES = Target("notes", "v1")
+NOWHERE = "http://127.0.0.1:9/v1"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Installed:
 
     def driver(self, **options: Any) -> Driver:
         return Driver(self.instance, self.definitions, self.pipeline, lambda line: None, **options)
+
+    def disconnect(self) -> None:
+        """Let runs that open the pipeline anew reach for a provider where nothing listens."""
+        self.workplace.environment.setenv("EXTRACTION_LOCAL_BASE_URL", NOWHERE)
+        forget_pipeline()
 
     def reconnect(self) -> None:
         """Reach the batch server again, in runs that open the pipeline anew."""

@@ -9,12 +9,10 @@ from extraction_pipeline.orchestration.partitions import add_documents
 from extraction_pipeline_tests.orchestration.installed import (
     Installed,
     cause,
-    forget_pipeline,
     keys,
     metadata_of,
 )
 
-NOWHERE = "http://127.0.0.1:9/v1"
 EMPTY = ("empty.txt", b"")
 BROKEN = ("broken.pdf", b"%PDF-1.4\nno more")
 
@@ -76,10 +74,12 @@ def test_without_a_provider_the_run_fails_in_one_line_and_the_sensor_carries_on(
 ) -> None:
     hashes = installed.with_documents(2)
     before = installed.provider_jobs()
-    installed.workplace.environment.setenv("EXTRACTION_LOCAL_BASE_URL", NOWHERE)
+    installed.disconnect()
     result = installed.materialize("batch_submissions", f"{hashes[0]}|v1", f"{hashes[1]}|v1")
     assert not result.success
-    assert cause(result) == "2 of 2 documents did not pass: 2 waiting."
+    assert cause(result).startswith("2 of 2 documents did not pass: 2 waiting. Job notes.v1.")
+    assert "no connection could be made" in cause(result)
+    assert "\n" not in cause(result)
     assert installed.materialized("batch_submissions") == set()
     installed.reconnect()
     installed.execute("UPDATE extraction.batch_jobs SET due_at = now()")
@@ -121,8 +121,7 @@ def test_extractions_are_normalized_again_without_any_provider(installed: Instal
         " WHERE id IN (SELECT min(id) FROM extraction.extractions)"
     )
     written = len(installed.records("extractions"))
-    installed.workplace.environment.setenv("EXTRACTION_LOCAL_BASE_URL", NOWHERE)
-    forget_pipeline()
+    installed.disconnect()
     result = installed.materialize("extractions", f"{hashes[0]}|v1", f"{hashes[-1]}|v1")
     assert cause(result) == "1 of 4 documents did not pass: 1 unreadable: empty."
     assert installed.query("SELECT body FROM extraction.extractions ORDER BY document_id") == bodies

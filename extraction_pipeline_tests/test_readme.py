@@ -1,0 +1,157 @@
+"""The README: its commands are run, its settings and links are compared with what there is.
+
+The commands run in a folder that looks like a checkout, in the order of the README, over one home.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from extraction_pipeline.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+COMMANDS = [
+    line
+    for block in re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
+    for line in block.splitlines()
+    if line.strip()
+]
+INSTALL, DEMO = COMMANDS[0].rsplit(" && ", 1)
+NOT_RUN_HERE = {
+    ".venv/bin/python -m pytest": "this run",
+    ".ci/run": "runs this",
+}
+LONG_RUNNING = ("extraction-pipeline dev", "extraction-pipeline batch-server")
+SECONDS = 240
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with what the README's commands name, and an environment of its own."""
+    folder = tmp_path_factory.mktemp("checkout")
+    (folder / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+    (folder / "benchmarks").symlink_to(ROOT / "benchmarks", target_is_directory=True)
+    (folder / "my_collections").mkdir()
+    declared = re.search(r"```yaml\n(.*?)```", README, re.DOTALL)
+    assert declared is not None
+    (folder / "my_collections" / "letters.yaml").write_text(
+        declared.group(1).replace("/data/letters", "../my_documents/discharge_letters")
+    )
+    letters = folder / "my_documents" / "discharge_letters"
+    letters.mkdir(parents=True)
+    (folder / "CORPUS" / "gold").mkdir(parents=True)
+    (folder / "CORPUS" / "gold" / "gold.jsonl").write_text(
+        '{"doc": "note.txt", "set": "mtsamples", "annotated_fields": ["medications"], "fields":'
+        ' {"medications": [{"name": "Examplol", "dose": "20 mg", "route": null, "frequency":'
+        ' "daily"}]}, "optional_medications": [], "must_not_report": []}\n'
+    )
+    note = "DISCHARGE SUMMARY\n\nDISCHARGE MEDICATIONS:\n1. Examplol 20 mg daily.\n"
+    (folder / "CORPUS" / "note.txt").write_text(note)
+    (letters / "letter.docx.txt").write_text(note)
+    yield folder
+
+
+def environment() -> dict[str, str]:
+    """This process's environment without what other tests may have set."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("EXTRACTION_", "DAGSTER_", "OPENAI_"))
+    }
+
+
+def test_the_commands_run_in_order(checkout: Path) -> None:
+    for command in [DEMO, *COMMANDS[1:]]:
+        if command in NOT_RUN_HERE:
+            continue
+        if any(name in command for name in LONG_RUNNING):
+            _starts_and_stops(command, checkout)
+            continue
+        shorter = command.replace("throughput 10000", "throughput 40")
+        done = subprocess.run(
+            ["bash", "-c", shorter],
+            cwd=checkout,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        assert "Traceback" not in done.stderr
+    assert (checkout / "payer_notes.parquet").stat().st_size > 0
+
+
+def _starts_and_stops(command: str, checkout: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {command} --port {port}"],
+        cwd=checkout,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        _wait_for(lambda: _listens(port), process)
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert not _listens(port), output
+    assert "Traceback" not in output, output
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    until = time.monotonic() + 90
+    while not condition():
+        assert process.poll() is None, "it ended by itself"
+        assert time.monotonic() < until, "it did not start"
+        time.sleep(0.2)
+
+
+def test_ci_installs_as_the_readme_says() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "-c constraints.txt -e '.[dev]'" in INSTALL
+    assert "-c constraints.txt -e '.[dev]'" in script
+    assert "-m pytest" in script
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_every_setting_is_in_the_table_with_its_default() -> None:
+    table = README.split("<!-- settings")[1].split("\n\n")[0]
+    rows = dict(re.findall(r"^\| `(EXTRACTION_[A-Z_]+)` \| (.*?) \|", table, re.MULTILINE))
+    fields = {f"EXTRACTION_{name.upper()}": field for name, field in Settings.model_fields.items()}
+    assert set(rows) == set(fields)
+    for name, field in fields.items():
+        if isinstance(field.default, int | float):
+            assert float(rows[name].strip("`")) == field.default, name
+
+
+def test_links_and_pictures_exist() -> None:
+    for target in re.findall(r"\]\(((?!https?:)[^)#]+)\)", README):
+        assert (ROOT / target).is_file(), target
+    for path in re.findall(r"`(extraction_pipeline/[\w/.]+\.py)`", README):
+        assert (ROOT / path).is_file(), path
+
+
+def test_every_command_of_the_tool_is_in_the_readme() -> None:
+    from extraction_pipeline.cli import commands
+
+    for name in commands.commands:
+        assert f"extraction-pipeline {name}" in README, name
