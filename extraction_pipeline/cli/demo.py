@@ -16,10 +16,13 @@ from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.ledger.published import richest_record
 from extraction_pipeline.ledger.summary import CollectionSummary, submitted_since, summarize
+from extraction_pipeline.lifecycle.recipes import type_of
 from extraction_pipeline.orchestration.driving import Driver, Target
-from extraction_pipeline.reports.record_view import render_record
+from extraction_pipeline.reports.record_view import in_schema_order, render_record
 from extraction_pipeline.reports.table import render_table
 from extraction_pipeline.settings import load_settings
+
+VALUES_SHOWN = 16
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,6 @@ def _exists(collection: Collection) -> bool:
 def _drive(driver: Driver, chosen: list[Collection], started: float) -> Outcome:
     with driver.pipeline.engine.connect() as connection:
         before = submitted_since(connection, 0)
-    say(f"scanning {', '.join(collection.name for collection in chosen)}")
     driver.scan([collection.name for collection in chosen])
     driver.finish([Target(collection.name, collection.active_version) for collection in chosen])
     with driver.pipeline.engine.connect() as connection:
@@ -197,7 +199,7 @@ def _show_record(driver: Driver, chosen: list[Collection]) -> None:
         return
     shown = found.path if chosen[0].show_paths else f"document {found.document_hash[:12]}…"
     click.echo(f"\nOne record of {found.collection}, beside the words of its source ({shown}):\n")
-    click.echo(render_record(found.body))
+    click.echo(render_record(in_schema_order(type_of(chosen[0]), found.body), VALUES_SHOWN))
     click.echo(
         f"\n  {found.evidence_found} of {found.evidence_total} quotes stand in the document; "
         f"job {found.job_id}, request {found.request_id}, raw response {found.raw_hash[:12]}…"

@@ -7,6 +7,7 @@ import click
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import database
 from extraction_pipeline.lifecycle.opening import open_pipeline
+from extraction_pipeline.lifecycle.recipes import type_of
 from extraction_pipeline.reports.export import ExportFormat, export_frame, write_frame
 from extraction_pipeline.settings import load_settings
 
@@ -45,7 +46,9 @@ def export(collection: str, version: str | None, form: str | None, output: Path)
         declared = pipeline.collection(collection)
         name = declared.version(version or declared.active_version).name
         with pipeline.engine.connect() as connection:
-            frame = export_frame(connection, declared.name, name, with_paths=declared.show_paths)
+            frame = export_frame(
+                connection, type_of(declared), declared.name, name, with_paths=declared.show_paths
+            )
         write_frame(frame, output, chosen)
     click.echo(f"{len(frame):,} records of {declared.name} at {name} are in {output}.")
 

@@ -53,6 +53,9 @@ def claimable_documents(
             SELECT d.id, d.payload_bytes FROM extraction.documents d
             WHERE d.collection = :collection AND d.state = 'readable' {narrowed}
               AND NOT EXISTS (
+                SELECT FROM extraction.extractions e
+                WHERE e.document_id = d.id AND e.version_id = :version)
+              AND NOT EXISTS (
                 SELECT FROM extraction.batch_items i
                 WHERE i.document_id = d.id AND i.version_id = :version
                   AND (i.state IN ('claimed', 'answered', 'published')

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
 
@@ -13,6 +13,9 @@ from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, 
 JOB_LOCK = 0x65787074
 CLAIM_LOCK = 0x65787063
 SCAN_LOCK = 0x65787073
+
+# Classes of PostgreSQL's codes that pass by themselves: connection, deadlock, resources, shutdown.
+_PASSING = ("08", "40", "53", "57P")
 
 
 def open_engine(url: str, *, pool_size: int = 2) -> Engine:
@@ -47,9 +50,14 @@ def open_engine(url: str, *, pool_size: int = 2) -> Engine:
 
 def _without_contents(context: ExceptionContext) -> None:
     original = context.original_exception
+    if not isinstance(original, Exception):
+        return  # Ctrl-C or the end of the process, which no statement is to blame for
     code = getattr(original, "pgcode", None)
     constraint = getattr(getattr(original, "diag", None), "constraint_name", None)
-    if context.is_disconnect or code is None or code.startswith(("08", "57P", "53")):
+    # The driver's error stays in the chain, and with it in a stack trace: its sentence must not.
+    original.args = (f"{type(original).__name__}, code {code}",)
+    lost = isinstance(context.sqlalchemy_exception, OperationalError | InterfaceError)
+    if context.is_disconnect or (code or ("08" if lost else "")).startswith(_PASSING):
         if context.is_pre_ping:
             return  # the pool replaces the connection by itself
         raise DatabaseUnavailable(
@@ -58,7 +66,7 @@ def _without_contents(context: ExceptionContext) -> None:
             "safely.",
         ) from None
     named = f", constraint {constraint}" if constraint else ""
-    raise LedgerError(f"The database refused a statement (code {code}{named}).") from None
+    raise LedgerError(f"The database refused a statement (code {code or 'none'}{named}).") from None
 
 
 @contextmanager
@@ -79,11 +87,22 @@ def job_lock(engine: Engine, job: int) -> Iterator[bool]:
             yield held
         finally:
             if held:
-                connection.execute(
-                    text("SELECT pg_advisory_unlock(:kind, hashint8(:job))"),
-                    {"kind": JOB_LOCK, "job": job},
-                )
-                connection.commit()
+                _unlock(connection, job)
+
+
+def _unlock(connection: Connection, job: int) -> None:
+    try:
+        connection.execute(
+            text("SELECT pg_advisory_unlock(:kind, hashint8(:job))"),
+            {"kind": JOB_LOCK, "job": job},
+        )
+        connection.commit()
+    except DatabaseUnavailable:
+        # The session broke off, and the lock went with it: what the work did stands.
+        return
+    except BaseException:
+        connection.invalidate()  # back in the pool, the session would keep the lock
+        raise
 
 
 def lock_until_commit(connection: Connection, kind: int, name: str) -> None:

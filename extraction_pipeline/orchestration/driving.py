@@ -12,9 +12,9 @@ from dagster import DagsterInstance, Definitions, ExecuteInProcessResult, RunReq
 
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.ledger import jobs
-from extraction_pipeline.ledger.summary import submitted_since
+from extraction_pipeline.ledger.summary import summarize
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.jobs import scan_collections, submit_missing
+from extraction_pipeline.orchestration.jobs import WAITING, scan_collections, submit_missing
 from extraction_pipeline.orchestration.sensors import tick
 
 PAUSE_SECONDS = 0.25
@@ -44,16 +44,26 @@ class Driver:
 
     def scan(self, collections: Sequence[str]) -> None:
         """Run the scan job over these collections. Raises `RunFailed`."""
-        self._run(scan_collections.name, "scan_documents", {"collections": list(collections)})
+        self.tell(f"scanning {', '.join(collections)}")
+        failure = self._run(
+            scan_collections.name, "scan_documents", {"collections": list(collections)}
+        )
+        if failure is not None:
+            raise failure.error()
 
-    def submit(self, target: Target) -> bool:
-        """Run the submit job; whether every batch job went out. The rest is left to the sensor."""
-        return self._run(
+    def submit(self, target: Target) -> None:
+        """Run the submit job. Batch jobs that could not be sent yet are told of, and left to the
+        sensor. Raises `RunFailed` where nothing could be submitted at all."""
+        self.tell(f"submitting {target.collection} at {target.version}")
+        failure = self._run(
             submit_missing.name,
             "submit_missing_documents",
             {"collection": target.collection, "extraction_version": target.version},
-            must_work=False,
         )
+        if failure is not None and failure.needs_nobody:
+            self.tell(failure.cause)
+        elif failure is not None:
+            raise failure.error()
 
     def finish(self, targets: Sequence[Target]) -> None:
         """Submit and wait, as often as attempts are left for answers that failed."""
@@ -62,14 +72,18 @@ class Driver:
             for target in targets
         )
         for _ in range(rounds):
-            with self.pipeline.engine.connect() as connection:
-                before = submitted_since(connection, 0).last_job
             for target in targets:
                 self.submit(target)
             self.wait()
-            with self.pipeline.engine.connect() as connection:
-                if submitted_since(connection, before).jobs == 0:
-                    return
+            if not any(self._waiting(target) for target in targets):
+                return
+
+    def _waiting(self, target: Target) -> int:
+        version = self.pipeline.collection(target.collection).version(target.version)
+        with self.pipeline.engine.connect() as connection:
+            return summarize(
+                connection, target.collection, version.name, version.max_attempts
+            ).waiting
 
     def wait(self) -> None:
         """Tick the status sensor, and execute what it asks for, until no batch job is open."""
@@ -83,9 +97,9 @@ class Driver:
             with self.pipeline.engine.connect() as connection:
                 waiting = jobs.unfinished(connection)
             line = ", ".join(f"{count} {state}" for state, count in waiting.items())
-            if line != shown:
-                self.tell(f"batch jobs: {line or 'none open'}")
-                shown = line
+            if line and line != shown:
+                self.tell(f"open batch jobs: {line}")
+            shown = line
             if not waiting:
                 return
             if not result.requests:
@@ -93,13 +107,14 @@ class Driver:
 
     def _execute(self, request: RunRequest) -> None:
         (op_name,) = request.run_config["ops"]
-        self._run(
+        failure = self._run(
             request.job_name or "",
             op_name,
             request.run_config["ops"][op_name]["config"],
             tags=request.tags,
-            must_work=False,
         )
+        if failure is not None:
+            self.tell(failure.cause)  # the sensor asks for it again
 
     def _run(
         self,
@@ -108,32 +123,38 @@ class Driver:
         config: Mapping[str, Any],
         *,
         tags: Mapping[str, str] | None = None,
-        must_work: bool = True,
-    ) -> bool:
+    ) -> "_Failed | None":
         result = self.definitions.resolve_job_def(job_name).execute_in_process(
             run_config={"ops": {op_name: {"config": dict(config)}}, "loggers": QUIET},
             instance=self.instance,
             tags=dict(tags or {}),
             raise_on_error=False,
         )
-        if not result.success and must_work:
-            raise RunFailed(
-                f"Run {result.run_id} of job {job_name} failed. {_cause(result)}",
-                remedy="`extraction-pipeline dev` shows the run.",
-            )
-        return bool(result.success)
+        return None if result.success else _failed(result)
 
 
-def _cause(result: ExecuteInProcessResult) -> str:
-    """The last cause that a failed step gave: ours is one line that says what to do."""
+@dataclass(frozen=True)
+class _Failed:
+    """A run that failed: its one line of cause, and whether it mends itself."""
+
+    cause: str
+    needs_nobody: bool = False
+
+    def error(self) -> RunFailed:
+        return RunFailed(self.cause)
+
+
+def _failed(result: ExecuteInProcessResult) -> _Failed:
+    """The cause that the failed step gave: ours is one line that says what to do."""
     for event in result.all_events:
         if event.is_step_failure:
             failure = event.step_failure_data
-            if failure.user_failure_data and failure.user_failure_data.description:
-                return failure.user_failure_data.description
+            given = failure.user_failure_data
+            if given is not None and given.description:
+                return _Failed(given.description, WAITING in given.metadata)
             error = failure.error
             while error is not None and error.cause is not None:
                 error = error.cause
             if error is not None:
-                return error.message.strip()
-    return "It gave no cause."
+                return _Failed(f"Run {result.run_id} failed: {error.message.strip()}")
+    return _Failed(f"Run {result.run_id} failed without a cause.")

@@ -21,7 +21,7 @@ from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.lifecycle.submission import submit_documents
-from extraction_pipeline.orchestration.failures import one_line_failures
+from extraction_pipeline.orchestration.liveness import working
 from extraction_pipeline.orchestration.recording import (
     record_documents,
     record_results,
@@ -32,6 +32,8 @@ from extraction_pipeline.orchestration.resource import PipelineResource
 
 JOB_KEY_TAG = "extraction/job_key"
 ATTEMPT_TAG = "extraction/attempt"
+WAITING = "waiting"
+"""Metadata of a failed submission that the sensor will carry on: nobody has to act."""
 
 
 class ScanConfig(Config):
@@ -67,8 +69,7 @@ def scan_documents(
 ) -> None:
     """Scan collections and write the first stage's records."""
     found: dict[str, int] = {}
-    with one_line_failures():
-        opened = pipeline.open()
+    with working(context, pipeline) as opened:
         for name in config.collections or sorted(opened.collections):
             collection = opened.collection(name)
             report = scan(opened, collection)
@@ -88,8 +89,7 @@ def submit_missing_documents(
     context: OpExecutionContext, config: SubmitConfig, pipeline: PipelineResource
 ) -> None:
     """Submit documents by hash or all that need it, and record what the provider has."""
-    with one_line_failures():
-        opened = pipeline.open()
+    with working(context, pipeline) as opened:
         collection = opened.collection(config.collection)
         report = submit_documents(
             opened,
@@ -115,6 +115,7 @@ def submit_missing_documents(
         raise Failure(
             description=f"{len(report.waiting)} of {len(report.jobs)} batch jobs could not be "
             f"submitted yet; the status sensor carries them on. {' '.join(report.causes)}",
+            metadata={WAITING: len(report.waiting)},
             allow_retries=False,
         )
 
@@ -124,8 +125,7 @@ def resolve_batch_job(
     context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
 ) -> None:
     """Carry one job on, and record its submission once the provider has it."""
-    with one_line_failures():
-        opened = pipeline.open()
+    with working(context, pipeline) as opened:
         job_row = _job_of(opened, config.job_key)
         sent = resolve(opened, job_row.id, context.run_id)
         recorded = record_submission(opened, job_row.id, recorder(context))
@@ -139,8 +139,7 @@ def collect_batch_results(
     context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
 ) -> None:
     """Collect, publish and record one job; whatever was done before is not done again."""
-    with one_line_failures():
-        opened = pipeline.open()
+    with working(context, pipeline) as opened:
         job_row = _job_of(opened, config.job_key)
         to = recorder(context)
         try:

@@ -37,7 +37,7 @@ from extraction_pipeline.ledger.summary import summarize
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.submission import submit_documents
-from extraction_pipeline.orchestration.failures import one_line_failures
+from extraction_pipeline.orchestration.liveness import working
 from extraction_pipeline.orchestration.recording import (
     Recorder,
     record_documents,
@@ -178,8 +178,8 @@ def nightly_refresh(settings: Settings) -> tuple[AssetsDefinition, ScheduleDefin
     def nightly(
         context: AssetExecutionContext, pipeline: PipelineResource
     ) -> Iterator[MaterializeResult[None]]:
-        with one_line_failures():
-            refresh_all(context, pipeline.open(), recorder(context.op_execution_context))
+        with working(context, pipeline) as opened:
+            refresh_all(context, opened, recorder(context.op_execution_context))
         yield from ()  # as in `assets`: a returned None would be a second record
 
     nightly_job = define_asset_job(

@@ -2,12 +2,15 @@
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pandas as pd
 from sqlalchemy import Connection
 
 from extraction_pipeline.ledger.published import PublishedRow, published_rows
+from extraction_pipeline.reports.record_view import in_schema_order
+from extraction_pipeline.schemas.document_type import DocumentType
 
 
 class ExportFormat(StrEnum):
@@ -19,17 +22,20 @@ class ExportFormat(StrEnum):
 
 
 def export_frame(
-    connection: Connection, collection: str, version: str, *, with_paths: bool
+    connection: Connection, kind: DocumentType, collection: str, version: str, *, with_paths: bool
 ) -> pd.DataFrame:
     """One row a published document: provenance columns, then the record's fields.
 
     Fields that are objects or lists are JSON text, so that every format holds the same.
     """
-    rows = [_flat(row, with_paths) for row in published_rows(connection, collection, version)]
+    rows = [
+        _flat(row, in_schema_order(kind, row.body), with_paths)
+        for row in published_rows(connection, collection, version)
+    ]
     return pd.DataFrame(rows)
 
 
-def _flat(row: PublishedRow, with_paths: bool) -> dict[str, object]:
+def _flat(row: PublishedRow, body: dict[str, Any], with_paths: bool) -> dict[str, object]:
     flat: dict[str, object] = {
         "collection": row.collection,
         "document_hash": row.document_hash,
@@ -48,7 +54,7 @@ def _flat(row: PublishedRow, with_paths: bool) -> dict[str, object]:
     }
     if with_paths:
         flat["path"] = row.path
-    for name, value in row.body.items():
+    for name, value in body.items():
         flat[name] = orjson.dumps(value).decode() if isinstance(value, dict | list) else value
     return flat
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from extraction_pipeline.schemas.document_type import DocumentType
+
 WIDTH = 50
 
 
@@ -15,6 +17,11 @@ class RecordLine:
     field: str
     value: str
     words: str
+
+
+def in_schema_order(kind: DocumentType, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with its fields in the order of the schema, which `jsonb` does not keep."""
+    return kind.model.model_validate(body).model_dump(mode="json")
 
 
 def record_lines(body: Mapping[str, Any]) -> Iterator[RecordLine]:
@@ -45,13 +52,17 @@ def _line(name: str, value: Any) -> RecordLine:
     return RecordLine(name, " ".join(stated), " … ".join(value.get("evidence", ())))
 
 
-def render_record(body: Mapping[str, Any]) -> str:
-    """Two columns for a terminal: value on the left, the document's words on the right."""
+def render_record(body: Mapping[str, Any], most: int) -> str:
+    """Two columns for a terminal: value on the left, the document's words on the right; after
+    `most` values the rest is only counted."""
     lines: list[str] = []
-    for line in record_lines(body):
+    values = list(record_lines(body))
+    for line in values[:most]:
         left = textwrap.wrap(f"{line.field}: {line.value}", WIDTH, subsequent_indent="    ")
         right = textwrap.wrap(f"“{line.words}”", WIDTH) if line.words else []
         for row in range(max(len(left), len(right))):
             cells = (left[row] if row < len(left) else "", right[row] if row < len(right) else "")
             lines.append(f"  {cells[0]:<{WIDTH}}  {cells[1]}".rstrip())
+    if len(values) > most:
+        lines.append(f"  … and {len(values) - most} more values")
     return "\n".join(lines)

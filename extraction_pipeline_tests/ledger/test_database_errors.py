@@ -1,0 +1,144 @@
+"""What leaves the database layer: errors that say what to do and hold nothing of a record."""
+
+import signal
+import threading
+import traceback
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, text
+
+from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
+from extraction_pipeline.ledger.database import job_lock, open_engine
+
+NAME = "Fictional Name.txt"
+INSERT = text(
+    "INSERT INTO extraction.document_sources (collection, path, problem)"
+    " VALUES ('notes', :path, 'unread')"
+)
+LOCKS = text(
+    "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+    " WHERE l.locktype = 'advisory' AND d.datname = current_database()"
+)
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    opened = open_engine(database_url)
+    yield opened
+    opened.dispose()
+
+
+def test_no_value_of_a_record_is_in_an_error_or_in_its_stack_trace(engine: Engine) -> None:
+    """Promise 8: a file's name can carry a patient's name, and PostgreSQL's sentence quotes it."""
+    with engine.begin() as connection:
+        connection.execute(INSERT, {"path": NAME})
+    with pytest.raises(LedgerError) as raised, engine.begin() as connection:
+        connection.execute(INSERT, {"path": NAME})
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "23505, constraint document_sources_current_idx" in str(raised.value)
+    assert NAME not in shown
+
+
+def test_a_value_that_the_database_cannot_hold_is_no_broken_connection(engine: Engine) -> None:
+    """Field report 47: NUL. A retry would not help, so it must not be asked for."""
+    with pytest.raises(LedgerError) as raised, engine.begin() as connection:
+        connection.execute(INSERT, {"path": NAME + "\0"})
+    assert not isinstance(raised.value, DatabaseUnavailable)
+    assert NAME not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://nobody@127.0.0.1:1/nothing", "postgresql://nobody@no.such.host.invalid/nothing"],
+    ids=["refused", "no such host"],
+)
+def test_a_database_that_is_not_there(url: str) -> None:
+    with pytest.raises(DatabaseUnavailable, match="EXTRACTION_DATABASE_URL"):
+        open_engine(url).connect()
+
+
+@pytest.mark.parametrize("url", ["sqlite:///file", "mysql://host/name", "no url"])
+def test_a_url_that_is_not_postgresql_is_refused_without_a_call(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="postgresql://"):
+        open_engine(url)
+
+
+def test_of_a_deadlock_the_victim_may_try_again(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(INSERT, {"path": "a"})
+        connection.execute(INSERT, {"path": "b"})
+    both = threading.Barrier(2)
+    errors: list[LedgerError] = []
+
+    def touch(*paths: str) -> None:
+        try:
+            with engine.begin() as connection:
+                connection.execute(text("SET LOCAL deadlock_timeout = '20ms'"))
+                for path in paths:
+                    connection.execute(
+                        text("UPDATE extraction.document_sources SET byte_size = 1 WHERE path = :p"),
+                        {"p": path},
+                    )
+                    if path == paths[0]:
+                        both.wait(5)
+        except LedgerError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=touch, args=order) for order in (("a", "b"), ("b", "a"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert [type(error) for error in errors] == [DatabaseUnavailable]
+
+
+def test_an_interrupt_in_the_middle_of_a_statement_stays_an_interrupt(engine: Engine) -> None:
+    """Field report 7: Ctrl-C is no broken database, and must not be retried like one."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt), job_lock(engine, 7), engine.connect() as connection:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            connection.execute(text("SELECT pg_sleep(0.1)"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    with job_lock(engine, 7) as held:
+        assert held
+
+
+def test_a_job_lock_is_held_by_one_and_freed_at_the_end(engine: Engine) -> None:
+    with job_lock(engine, 7) as first, job_lock(engine, 7) as second, job_lock(engine, 8) as other:
+        assert (first, second, other) == (True, False, True)
+    with engine.connect() as connection:
+        assert connection.execute(LOCKS).scalar_one() == 0
+
+
+def test_a_job_lock_is_freed_when_the_work_fails_and_the_failure_is_the_works(
+    engine: Engine,
+) -> None:
+    with pytest.raises(KeyboardInterrupt), job_lock(engine, 7):
+        raise KeyboardInterrupt
+    with job_lock(engine, 7) as held:
+        assert held
+
+
+def test_a_job_lock_that_went_with_its_session_does_not_hide_how_the_work_ended(
+    engine: Engine,
+) -> None:
+    with pytest.raises(ZeroDivisionError), job_lock(engine, 7):
+        with engine.begin() as connection:
+            connection.execute(
+                text(
+                    "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d"
+                    " ON d.oid = l.database WHERE l.locktype = 'advisory'"
+                    " AND d.datname = current_database()"
+                )
+            )
+        raise ZeroDivisionError
+    with job_lock(engine, 7) as held:
+        assert held
