@@ -1,7 +1,7 @@
 """Raw responses and extractions: landing what came back, and publishing what is valid."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, text
@@ -25,11 +25,6 @@ class RawRow:
     output_tokens: int | None
 
 
-def with_item(row: RawRow, item_id: int) -> RawRow:
-    """The same answer, joined to its member."""
-    return replace(row, item_id=item_id)
-
-
 @dataclass(frozen=True)
 class StoredAnswer:
     """A landed answer with all that publishing needs."""
@@ -42,6 +37,7 @@ class StoredAnswer:
     content_hash: str
     byte_offset: int
     byte_length: int
+    body_hash: str
     schema_version: str
 
 
@@ -146,7 +142,7 @@ def answers_of_job(connection: Connection, job: int) -> Iterator[list[StoredAnsw
         rows = connection.execute(
             text("""
                 SELECT r.id, i.id, i.document_id, d.document_hash, i.text_hash, f.content_hash,
-                       r.byte_offset, r.byte_length, r.schema_version
+                       r.byte_offset, r.byte_length, r.body_hash, r.schema_version
                 FROM extraction.raw_responses r
                 JOIN extraction.batch_items i ON i.id = r.item_id
                 JOIN extraction.documents d ON d.id = i.document_id
@@ -170,7 +166,7 @@ def latest_answers(
         text("""
             SELECT DISTINCT ON (i.document_id)
                    r.id, i.id, i.document_id, d.document_hash, i.text_hash, f.content_hash,
-                   r.byte_offset, r.byte_length, r.schema_version
+                   r.byte_offset, r.byte_length, r.body_hash, r.schema_version
             FROM extraction.documents d
             JOIN extraction.batch_items i ON i.document_id = d.id AND i.version_id = :version
             JOIN extraction.extraction_versions v ON v.id = i.version_id

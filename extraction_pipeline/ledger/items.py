@@ -39,6 +39,16 @@ class Failure:
     reason: str
 
 
+@dataclass(frozen=True)
+class Member:
+    """What collecting needs of a member: whether it still waits for an answer, and where the answer
+    that landed lies, as (result file id, byte offset)."""
+
+    item_id: int
+    waits: bool
+    landed_at: tuple[int, int] | None
+
+
 def members(
     connection: Connection, job: int, *, state: str | None = None
 ) -> Iterator[list[ItemRow]]:
@@ -126,13 +136,22 @@ def release_job_items(connection: Connection, job: int, reason: str) -> int:
 
 def items_by_custom_id(
     connection: Connection, job: int, custom_ids: Sequence[str]
-) -> dict[str, tuple[int, bool]]:
-    """Members by custom id: (item id, whether it still waits for an answer)."""
+) -> dict[str, Member]:
+    """Members of a job by custom id."""
     rows = connection.execute(
         text("""
-            SELECT custom_id, id, state = 'claimed' AS waits FROM extraction.batch_items
-            WHERE batch_job_id = :job AND custom_id = ANY(:customs)
+            SELECT i.custom_id, i.id, i.state = 'claimed' AS waits, r.result_file_id, r.byte_offset
+            FROM extraction.batch_items i
+            LEFT JOIN extraction.raw_responses r ON r.item_id = i.id
+            WHERE i.batch_job_id = :job AND i.custom_id = ANY(:customs)
         """),
         {"job": job, "customs": list(custom_ids)},
     )
-    return {row.custom_id: (row.id, row.waits) for row in rows}
+    return {
+        row.custom_id: Member(
+            row.id,
+            row.waits,
+            None if row.result_file_id is None else (row.result_file_id, row.byte_offset),
+        )
+        for row in rows
+    }

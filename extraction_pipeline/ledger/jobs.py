@@ -238,7 +238,7 @@ def note_reading(
     connection: Connection,
     job: JobRow,
     *,
-    provider_state: str,
+    provider_state: str | None,
     total: int | None,
     completed: int | None,
     failed: int | None,

@@ -17,9 +17,9 @@ _STATUS = """
              WHEN e.id IS NOT NULL THEN 'published'
              WHEN d.state = 'unreadable' THEN 'unreadable'
              WHEN last.state IN ('claimed', 'answered') THEN 'waiting'
-             WHEN last.state = 'failed' AND (last.failure_kind = 'rejected'
-                  OR last.failures >= :max_attempts)
-               THEN CASE WHEN last.failure_reason LIKE 'invalid_%' THEN 'invalid'
+             WHEN last.rejected OR last.failures >= :max_attempts
+               THEN CASE WHEN last.failure_kind = 'model'
+                              AND starts_with(last.failure_reason, 'invalid_') THEN 'invalid'
                          ELSE 'failed' END
              ELSE 'waiting'
            END AS status,
@@ -29,12 +29,13 @@ _STATUS = """
            ON v.collection = d.collection AND v.name = :version
     LEFT JOIN extraction.extractions e ON e.document_id = d.id AND e.version_id = v.id
     LEFT JOIN LATERAL (
-        SELECT i.state, i.failure_kind, i.failure_reason, i.attempt, j.job_key,
-               (SELECT count(*) FROM extraction.batch_items f
-                WHERE f.document_id = d.id AND f.version_id = v.id
-                  AND f.failure_kind IN ('model', 'transport'))
-               AS failures
+        SELECT i.state, i.failure_kind, i.failure_reason, i.attempt, j.job_key, f.*
         FROM extraction.batch_items i LEFT JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
+        CROSS JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE failure_kind IN ('model', 'transport')) AS failures,
+                   coalesce(bool_or(failure_kind = 'rejected'), false) AS rejected
+            FROM extraction.batch_items WHERE document_id = d.id AND version_id = v.id
+        ) f
         WHERE i.document_id = d.id AND i.version_id = v.id
         ORDER BY i.attempt DESC LIMIT 1
     ) last ON true

@@ -8,9 +8,9 @@ ended: expired and missing ones a new attempt, cancelled ones are given back.
 import hashlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from sqlalchemy import Connection
 
@@ -18,6 +18,7 @@ from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.naming import is_custom_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
 from extraction_pipeline.providers.base import (
     BatchProvider,
@@ -28,19 +29,22 @@ from extraction_pipeline.providers.base import (
     UndecodableResult,
 )
 from extraction_pipeline.providers.errors import CallFailed
+from extraction_pipeline.providers.http_failures import safe_token
 
 log = logging.getLogger(__name__)
-
-LIMIT_CODES = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
-"""Codes of a whole job's failure that say `later`, not `never`: no attempt is used up."""
 
 EMPTY_END_PATIENCE = 5
 """Readings of an ended job without result files before its rows count as missing."""
 
 
+LAST_LINE_PATIENCE = 3
+"""Fetches of a file whose last line is cut before it counts as a line that cannot be read."""
+
+
 @dataclass
 class Landing:
-    """What one collection brought. `missing` members had no row of their own."""
+    """What a job's results brought. `missing` members had no row of their own, `foreign` rows no
+    member, `repeated` rows came second, and `undecodable` lines are of no form."""
 
     landed: int = 0
     missing: int = 0
@@ -73,13 +77,11 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
             return job, landing
         provider = pipeline.provider(job.provider)
         status = provider.status(job.job_id or "")
+        if not status.phase.is_end:
+            # A lagging replica. Taken for the end it would end every member, all paid for.
+            _try_later(pipeline, job, "had ended, and is read as not ended now")
         if not status.results and _results_may_come(job, status):
-            with pipeline.engine.begin() as connection:
-                jobs.postpone(connection, job, pipeline.settings.poll_seconds, trouble=True)
-            raise CallFailed(
-                f"Job {job.job_key} ended and its result files are not there yet.",
-                kind=FailureKind.TRANSPORT,
-            )
+            _try_later(pipeline, job, "ended and its result files are not there yet")
         for result in status.results:
             file_id, content_hash = _fetch(pipeline, provider, job, result)
             with pipeline.store.open(content_hash) as stored:
@@ -88,11 +90,14 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
 
 
 def _results_may_come(job: jobs.JobRow, status: JobStatus) -> bool:
-    return (
-        status.phase is JobPhase.ENDED
-        and bool(status.counts.completed or status.counts.failed)
-        and job.trouble_count < EMPTY_END_PATIENCE
-    )
+    counts = status.counts
+    return bool(counts.completed or counts.failed) and job.trouble_count < EMPTY_END_PATIENCE
+
+
+def _try_later(pipeline: Pipeline, job: jobs.JobRow, why: str) -> NoReturn:
+    with pipeline.engine.begin() as connection:
+        jobs.postpone(connection, job, pipeline.settings.poll_seconds, trouble=True)
+    raise CallFailed(f"Job {job.job_key} {why}.", kind=FailureKind.TRANSPORT)
 
 
 def _fetch(
@@ -107,7 +112,7 @@ def _fetch(
         with provider.download(result) as chunks, path.open("wb") as file:
             for chunk in chunks:
                 file.write(chunk)
-        _require_whole(path, provider, job)
+        _require_whole(path, pipeline, provider, job)
         size = path.stat().st_size
         content_hash = pipeline.store.put_file(path)
     with pipeline.engine.begin() as connection:
@@ -117,21 +122,20 @@ def _fetch(
     return file_id, content_hash
 
 
-def _require_whole(path: Path, provider: BatchProvider, job: jobs.JobRow) -> None:
-    """Refuse a body that was cut in mid-line under a good status."""
+def _require_whole(
+    path: Path, pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow
+) -> None:
+    """Refuse a body that was cut in mid-line under a good status, as often as is sensible."""
     last = b""
     with path.open("rb") as file:
         for line in file:
             last = line
-    if not last or last.endswith(b"\n"):
+    if not last or last.endswith(b"\n") or job.trouble_count >= LAST_LINE_PATIENCE:
         return
     try:
         provider.decode_result(last)
     except UndecodableResult:
-        raise CallFailed(
-            f"The results of job {job.job_key} were cut short; they are fetched again.",
-            kind=FailureKind.TRANSPORT,
-        ) from None
+        _try_later(pipeline, job, "has results that were cut short; they are fetched again")
 
 
 def _land_file(
@@ -147,42 +151,46 @@ def _land_file(
         decoded: list[tuple[str, answers.RawRow]] = []
         for line in lines:
             try:
-                result = provider.decode_result(line.data)
+                decoded.append(_decoded(provider, line))
             except UndecodableResult:
                 landing.undecodable += 1
-                continue
-            decoded.append(
-                (
-                    result.custom_id,
-                    answers.RawRow(
-                        item_id=0,
-                        byte_offset=line.offset,
-                        byte_length=len(line.data),
-                        body_hash=hashlib.sha256(line.data).hexdigest(),
-                        outcome=result.outcome.value,
-                        http_status=result.http_status,
-                        request_id=result.request_id,
-                        model=result.model,
-                        input_tokens=result.usage.input_tokens,
-                        output_tokens=result.usage.output_tokens,
-                    ),
-                )
-            )
         with pipeline.engine.begin() as connection:
             known = items.items_by_custom_id(
-                connection, job.id, [custom_id for custom_id, _ in decoded]
+                connection,
+                job.id,
+                [custom_id for custom_id, _ in decoded if is_custom_id(custom_id)],
             )
             for custom_id, row in decoded:
-                if custom_id not in known:
+                member = known.get(custom_id)
+                if member is None:
                     landing.foreign += 1
-                    note(connection, AuditEvent.FOREIGN_RESULT, "collect", job=job.id)
-                elif custom_id in rows or not known[custom_id][1]:
+                elif member.landed_at == (file_id, row.byte_offset):
+                    landing.landed += 1  # by a run that did not come to the end of the job
+                elif custom_id in rows or not member.waits:
                     landing.repeated += 1
                 else:
-                    rows[custom_id] = answers.with_item(row, known[custom_id][0])
+                    rows[custom_id] = replace(row, item_id=member.item_id)
             landing.landed += answers.land(
                 connection, file_id, job.schema_version, list(rows.values())
             )
+
+
+def _decoded(provider: BatchProvider, line: _Line) -> tuple[str, answers.RawRow]:
+    """(custom id, row) of one line; what its envelope says is kept where it can be stored."""
+    result = provider.decode_result(line.data)
+    status, model = result.http_status, result.model
+    return result.custom_id, answers.RawRow(
+        item_id=0,
+        byte_offset=line.offset,
+        byte_length=len(line.data),
+        body_hash=hashlib.sha256(line.data).hexdigest(),
+        outcome=result.outcome.value,
+        http_status=status if status is not None and 0 <= status < 1000 else None,
+        request_id=safe_token(result.request_id),
+        model=model if model is not None and model.isprintable() else None,
+        input_tokens=result.usage.input_tokens,
+        output_tokens=result.usage.output_tokens,
+    )
 
 
 def _line_chunks(stored: BinaryIO) -> Iterator[list[_Line]]:
@@ -205,9 +213,10 @@ def _close(
     pipeline: Pipeline, job: jobs.JobRow, status: JobStatus, landing: Landing, actor: str
 ) -> jobs.JobRow:
     """Give the members without a row their end, and the job its next state."""
+    code = safe_token(status.error_code)
+    nothing_came = status.phase is JobPhase.FAILED and not status.results
     with pipeline.engine.begin() as connection:
-        landing.missing = _end_the_rest(connection, job, status)
-        nothing_came = status.phase is JobPhase.FAILED and not status.results
+        landing.missing = _end_the_rest(connection, job, status, code)
         jobs.move(
             connection,
             job,
@@ -215,37 +224,38 @@ def _close(
             values={"failure_kind": _job_kind(status).value} if nothing_came else None,
             stamp="collected_at",
         )
+        for event, rows in (
+            (AuditEvent.FOREIGN_RESULT, landing.foreign),
+            (AuditEvent.REPEATED_RESULT, landing.repeated),
+        ):
+            if rows:
+                note(connection, event, actor, job=job.id, details={"rows": rows})
         note(
             connection,
             AuditEvent.JOB_COLLECTED,
             actor,
             job=job.id,
-            details={
-                "phase": status.phase.value,
-                "code": status.error_code,
-                "landed": landing.landed,
-                "missing": landing.missing,
-                "foreign": landing.foreign,
-                "repeated": landing.repeated,
-                "undecodable": landing.undecodable,
-            },
+            details={"phase": status.phase.value, "code": code, **asdict(landing)},
         )
         return jobs.job_by_id(connection, job.id)
 
 
 def _job_kind(status: JobStatus) -> FailureKind:
-    limited = status.error_code in LIMIT_CODES
-    return FailureKind.TRANSPORT if limited else FailureKind.REJECTED
+    return status.failure_kind or FailureKind.MODEL
 
 
-def _end_the_rest(connection: Connection, job: jobs.JobRow, status: JobStatus) -> int:
-    if status.phase is JobPhase.CANCELLED:
-        return items.release_job_items(connection, job.id, "cancelled")
-    if status.phase is JobPhase.EXPIRED:
-        return items.fail_job_items(connection, job.id, FailureKind.TRANSPORT.value, "expired")
-    if status.phase is JobPhase.FAILED:
-        code = status.error_code or "job_failed"
-        if _job_kind(status) is FailureKind.TRANSPORT:
-            return items.release_job_items(connection, job.id, code)
-        return items.fail_job_items(connection, job.id, FailureKind.REJECTED.value, code)
+def _end_the_rest(
+    connection: Connection, job: jobs.JobRow, status: JobStatus, code: str | None
+) -> int:
+    match status.phase:
+        case JobPhase.CANCELLED:
+            return items.release_job_items(connection, job.id, "cancelled")
+        case JobPhase.EXPIRED:
+            return items.fail_job_items(connection, job.id, FailureKind.TRANSPORT.value, "expired")
+        case JobPhase.FAILED:
+            kind, reason = _job_kind(status), code or "job_failed"
+            if kind is FailureKind.TRANSPORT:
+                # The provider was full, not the requests at fault: no attempt is used up.
+                return items.release_job_items(connection, job.id, reason)
+            return items.fail_job_items(connection, job.id, kind.value, reason)
     return items.fail_job_items(connection, job.id, FailureKind.MODEL.value, "missing_from_results")

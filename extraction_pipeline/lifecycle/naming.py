@@ -1,7 +1,10 @@
 """Names that travel to a provider: job keys and custom ids. They hold hashes, never contents."""
 
 import hashlib
+import re
 import uuid
+
+_CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def new_job_key(collection: str, version: str) -> str:
@@ -18,3 +21,8 @@ def custom_id(job_key: str, document_key: str, document_hash: str) -> str:
     job = hashlib.sha256(job_key.encode()).hexdigest()[:16]
     subject = hashlib.sha256(f"{document_key}\0{document_hash}".encode()).hexdigest()[:40]
     return f"{job}-{subject}"
+
+
+def is_custom_id(given: str) -> bool:
+    """Whether this could be the custom id of a request of ours; a provider may send any text."""
+    return _CUSTOM_ID.fullmatch(given) is not None

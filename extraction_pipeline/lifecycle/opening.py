@@ -30,6 +30,11 @@ def open_pipeline(settings: Settings) -> Pipeline:
 
     @lru_cache
     def provider(name: str) -> BatchProvider:
+        if name not in set(ProviderName):
+            raise ConfigurationError(
+                f"The ledger holds a job of provider {name}, which this version does not know.",
+                remedy="Run the version that submitted it, or a later one.",
+            )
         return build_provider(ProviderName(name), endpoint_of(settings, ProviderName(name)))
 
     return Pipeline(

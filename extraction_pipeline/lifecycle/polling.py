@@ -3,12 +3,14 @@
 import time
 from dataclasses import dataclass
 
+from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.errors import ProviderError
+from extraction_pipeline.providers.http_failures import safe_token
 
 
 @dataclass(frozen=True)
@@ -24,22 +26,25 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
     settings = pipeline.settings
     try:
         status = pipeline.provider(job.provider).status(job.job_id or "")
-    except ProviderError as error:
+    except (ProviderError, ConfigurationError) as error:
+        # The latter: this process lacks what one job's provider needs, a key for example. The
+        # other jobs must not wait for that.
         wait = next_poll(
             job.poll_count,
             job.trouble_count,
             first=settings.poll_seconds,
             longest=settings.poll_max_seconds,
-            retry_after=error.retry_after,
+            retry_after=error.retry_after if isinstance(error, ProviderError) else None,
         )
         with pipeline.engine.begin() as connection:
             jobs.postpone(connection, job, wait, trouble=True)
         return Reading(False, f"Job {job.job_key} could not be polled: {error}")
+    code = safe_token(status.error_code)
     with pipeline.engine.begin() as connection:
         jobs.note_reading(
             connection,
             job,
-            provider_state=status.provider_state,
+            provider_state=safe_token(status.provider_state),
             total=status.counts.total,
             completed=status.counts.completed,
             failed=status.counts.failed,
@@ -57,7 +62,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
                 JobState.ENDED,
                 values={
                     "phase": status.phase.value,
-                    "failure_code": status.error_code,
+                    "failure_code": code,
                     "trouble_count": 0,
                 },
                 stamp="ended_at",
@@ -69,7 +74,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
             AuditEvent.JOB_ENDED,
             actor,
             job=job.id,
-            details={"phase": status.phase.value, "code": status.error_code},
+            details={"phase": status.phase.value, "code": code},
         )
     return Reading(True)
 

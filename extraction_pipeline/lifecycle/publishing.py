@@ -5,6 +5,7 @@ the database is mended by running it again, and so is a change of the normalizat
 """
 
 import hashlib
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -37,18 +38,31 @@ OUTCOME_KINDS: dict[AnswerOutcome, FailureKind | None] = {
 }
 
 
+LOST_PATIENCE = 20
+"""Answers in a row that the store cannot give before it counts as away as a whole."""
+
+log = logging.getLogger(__name__)
+
+
 @dataclass
 class Publication:
-    """What one pass published. `failed` counts answers that did not become an extraction."""
+    """What one pass published. `failed` counts answers that did not become an extraction, `missing`
+    names documents without a stored answer, and `lost` those of which the store does not hold what
+    it should."""
 
     published: list[str] = field(default_factory=list)
     changed: int = 0
     failed: int = 0
     missing: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
 
 def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publication:
-    """Validate and publish every stored answer of a collected job, and close it."""
+    """Validate and publish every stored answer of a collected job, and close it.
+
+    Raises `StoreError` if the store lacks something; all else is published then, and the job stays
+    collected until the store has it again.
+    """
     result = Publication()
     with job_lock(pipeline.engine, job_id) as held:
         with pipeline.engine.connect() as connection:
@@ -65,6 +79,13 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
         with pipeline.engine.connect() as reading:
             for chunk in answers.answers_of_job(reading, job.id):
                 _publish_chunk(pipeline, provider, kind, job.version_id, chunk, run_id, result)
+        if result.lost:
+            raise StoreError(
+                f"Job {job.job_key}: {len(result.lost)} answers wait, because the store does not "
+                f"hold their bytes or their documents' texts; {len(result.published)} were "
+                "published.",
+                remedy="Restore the store from a backup; the log names the documents.",
+            )
         with pipeline.engine.begin() as connection:
             jobs.move(connection, job, JobState.PUBLISHED, stamp="published_at")
             note(
@@ -115,8 +136,17 @@ def _publish_chunk(
     rows: list[answers.ExtractionRow] = []
     failures: list[items.Failure] = []
     hashes: list[str] = []
+    lost = 0
     for answer, line in _with_lines(pipeline, chunk):
-        judged = _judge(pipeline, provider, kind, answer, line)
+        try:
+            judged = _judge(pipeline, provider, kind, answer, line)
+        except StoreError as error:
+            lost += 1
+            if lost >= LOST_PATIENCE and not rows and not failures:
+                raise
+            log.error("document %s cannot be published: %s", answer.document_hash, error.message)
+            result.lost.append(answer.document_hash)
+            continue
         if isinstance(judged, items.Failure):
             failures.append(judged)
         else:
@@ -149,6 +179,10 @@ def _judge(
     answer: answers.StoredAnswer,
     line: bytes,
 ) -> answers.ExtractionRow | items.Failure:
+    if hashlib.sha256(line).hexdigest() != answer.body_hash:
+        raise StoreError(
+            f"The answer in content {answer.content_hash} at {answer.byte_offset} is damaged."
+        )
     decoded = provider.decode_result(line)
     if decoded.outcome is not AnswerOutcome.COMPLETED or decoded.text is None:
         outcome = decoded.outcome
@@ -167,13 +201,13 @@ def _judge(
         return items.Failure(
             answer.item_id, FailureKind.MODEL.value, f"invalid_{validated.reason.value}"
         )
-    body = orjson.dumps(validated.record, option=orjson.OPT_SORT_KEYS)
     try:
-        evidence = check_evidence(validated.record, pipeline.store.get(answer.text_hash).decode())
-    except StoreError as error:
-        raise StoreError(
-            f"The text of document {answer.document_hash} is not in the store: {error.message}"
-        ) from error
+        body = orjson.dumps(validated.record, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # An integer over 64 bits: valid JSON, and more than any reader of the record can hold.
+        return items.Failure(answer.item_id, FailureKind.MODEL.value, "invalid_number")
+    text = pipeline.store.get(answer.text_hash).decode()
+    evidence = check_evidence(validated.record, text)
     return answers.ExtractionRow(
         raw_id=answer.raw_id,
         item_id=answer.item_id,

@@ -29,6 +29,8 @@ def reread(pipeline: Pipeline, collection: Collection, hashes: Sequence[str]) ->
                 problems[one] = found
             else:
                 rows[one] = found
+        if rows:
+            pipeline.store.flush()
         with pipeline.engine.begin() as connection:
             ledger.register_documents(connection, collection.name, list(rows.values()))
     return problems

@@ -4,6 +4,8 @@ Found under its job key, the job is adopted. Not found after the call's time-out
 (lists may lag), it is proven absent and sent again under the same key.
 """
 
+from urllib.parse import urlsplit
+
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
@@ -13,6 +15,8 @@ from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sending import Sent, mark_submitted, send
 from extraction_pipeline.providers.base import FoundJob
 from extraction_pipeline.providers.errors import ProviderError
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def resolve(pipeline: Pipeline, job_id: int, actor: str) -> Sent:
@@ -51,6 +55,15 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
     if found:
         return _adopt(pipeline, job, found, actor)
+    here = pipeline.provider(job.provider).base_url
+    if not _is_same_place(job.base_url, here):
+        with pipeline.engine.begin() as connection:
+            jobs.postpone(connection, job, settings.poll_max_seconds, trouble=True)
+        return Sent(
+            job.state,
+            f"Job {job.job_key} may have been taken at {job.base_url}, and the setting names "
+            f"{here} now: not finding it there proves nothing. Set the base URL back.",
+        )
     with pipeline.engine.begin() as connection:
         certain_after = settings.read_timeout + settings.resolve_grace_seconds
         left = certain_after - jobs.seconds_since_submit(connection, job.id)
@@ -66,6 +79,15 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
         job = jobs.job_by_id(connection, job.id)
     return send(pipeline, job, actor)
+
+
+def _is_same_place(sent_to: str, now: str) -> bool:
+    """Whether two base URLs lead to the same jobs. On this machine the port does not count: the
+    local batch server gets another with each start and keeps its jobs."""
+    before, after = urlsplit(sent_to), urlsplit(now)
+    if before.hostname in LOOPBACK and after.hostname in LOOPBACK:
+        return before.path == after.path
+    return sent_to == now
 
 
 def _adopt(pipeline: Pipeline, job: jobs.JobRow, found: tuple[FoundJob, ...], actor: str) -> Sent:

@@ -16,6 +16,7 @@ from shutil import copyfileobj
 
 from sqlalchemy import Connection
 
+from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.audit import note
@@ -27,6 +28,7 @@ from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_from_document
 from extraction_pipeline.providers.base import BatchProvider, FailureKind
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
+from extraction_pipeline.providers.http_failures import safe_token
 
 log = logging.getLogger(__name__)
 
@@ -84,23 +86,7 @@ def _create(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, actor
     try:
         receipt = provider.submit(job.input_id, job.job_key)
     except OutcomeUnknown as error:
-        with pipeline.engine.begin() as connection:
-            jobs.move(
-                connection,
-                job,
-                JobState.UNRESOLVED,
-                values={
-                    "submit_http_status": error.http_status,
-                    "submit_request_id": error.request_id,
-                },
-            )
-            jobs.due_now(connection, job.id)
-            note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
-        return Sent(
-            JobState.UNRESOLVED,
-            f"Job {job.job_key}: it is not known whether the provider took it ({error.message}) "
-            "It will be searched for.",
-        )
+        return _not_known(pipeline, job, error, actor)
     except (CallFailed, CallRefused) as error:
         return _not_sent(pipeline, job, error, actor)
     try:
@@ -120,6 +106,32 @@ def _create(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, actor
     return Sent(JobState.SUBMITTED)
 
 
+def _not_known(pipeline: Pipeline, job: jobs.JobRow, error: OutcomeUnknown, actor: str) -> Sent:
+    """The provider may have taken the job: from here on it is searched for."""
+    try:
+        with pipeline.engine.begin() as connection:
+            jobs.move(
+                connection,
+                job,
+                JobState.UNRESOLVED,
+                values={
+                    "submit_http_status": error.http_status,
+                    "submit_request_id": error.request_id,
+                },
+            )
+            jobs.due_now(connection, job.id)
+            note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
+    except jobs.StateMoved:
+        # Our lock was lost with its session, and somebody else has resolved the job.
+        with pipeline.engine.connect() as connection:
+            return Sent(jobs.job_by_id(connection, job.id).state)
+    return Sent(
+        JobState.UNRESOLVED,
+        f"Job {job.job_key}: it is not known whether the provider took it ({error.message}) "
+        "It will be searched for.",
+    )
+
+
 def mark_submitted(
     connection: Connection,
     job: jobs.JobRow,
@@ -135,7 +147,7 @@ def mark_submitted(
         JobState.SUBMITTED,
         values={
             "job_id": provider_job_id,
-            "provider_state": provider_state,
+            "provider_state": safe_token(provider_state),
             "submit_http_status": http_status,
             "submit_request_id": request_id,
             "trouble_count": 0,
@@ -260,7 +272,7 @@ def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
 
 
 def _upload(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow) -> jobs.JobRow:
-    """Bring the stored payload to the provider; the store proves that its bytes are the same."""
+    """Bring the stored payload to the provider; its checksum proves that it is what was built."""
     assert job.payload_hash is not None
     with scratch_file() as path:
         _copy_payload(pipeline, job.payload_hash, path)
@@ -273,3 +285,10 @@ def _upload(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow) -> jo
 def _copy_payload(pipeline: Pipeline, payload_hash: str, path: Path) -> None:
     with pipeline.store.open(payload_hash) as stored, path.open("wb") as payload:
         copyfileobj(stored, payload, 1 << 20)
+    with path.open("rb") as payload:
+        found, _ = content_hash_of_stream(payload)
+    if found != payload_hash:
+        raise StoreError(
+            f"The payload stored as {payload_hash} is damaged: its bytes have another hash.",
+            remedy="Restore it from a backup. Nothing was sent.",
+        )

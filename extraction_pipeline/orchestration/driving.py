@@ -89,7 +89,7 @@ class Driver:
         """Tick the status sensor, and execute what it asks for, until no batch job is open."""
         shown = ""
         while True:
-            result = tick(self.pipeline, self.instance)
+            result = tick(self.pipeline, self.instance, daemon=False)
             for cause in result.causes:
                 self.tell(cause)
             for request in result.requests:

@@ -76,7 +76,8 @@ def report_lost_runs(pipeline: Pipeline, instance: DagsterInstance) -> int:
                 connection.invalidate()  # its end frees the lock
             if free:
                 instance.report_run_failed(
-                    record.dagster_run, "The process of this run is gone; it holds no lock any more."
+                    record.dagster_run,
+                    "The process of this run is gone: its lock is free.",
                 )
                 lost += 1
     finally:

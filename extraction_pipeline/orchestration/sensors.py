@@ -4,13 +4,13 @@ A tick does a bounded amount of work. It changes nothing that a second tick at t
 not change too: every move in the ledger is conditional, and every run holds its job's lock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dagster import (
     DagsterInstance,
-    DagsterRun,
+    DagsterRunStatus,
     DefaultSensorStatus,
     RunRequest,
     RunsFilter,
@@ -19,6 +19,7 @@ from dagster import (
     SkipReason,
     sensor,
 )
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
@@ -31,6 +32,7 @@ from extraction_pipeline.orchestration.jobs import (
     collect_batch,
     resolve_submission,
 )
+from extraction_pipeline.orchestration.liveness import report_lost_runs
 from extraction_pipeline.orchestration.resource import PipelineResource
 
 POLLS_PER_TICK = 200
@@ -72,24 +74,32 @@ class Tick:
     causes: tuple[str, ...]
 
 
-def tick(pipeline: Pipeline, instance: DagsterInstance) -> Tick:
-    """Poll what is due, and name the runs that are needed."""
+def tick(pipeline: Pipeline, instance: DagsterInstance, *, daemon: bool = True) -> Tick:
+    """Poll what is due, and name the runs that are needed.
+
+    Without a `daemon` nothing starts a run that waits in the queue, so such a run keeps no job
+    back.
+    """
+    report_lost_runs(pipeline, instance)
     readings = poll_due(pipeline, "batch_status", POLLS_PER_TICK, seconds=SECONDS_PER_TICK)
     return Tick(
         polled=len(readings),
-        requests=tuple(run_requests(pipeline, instance)),
+        requests=tuple(run_requests(pipeline, instance, daemon=daemon)),
         causes=tuple(reading.cause for reading in readings if reading.cause),
     )
 
 
-def run_requests(pipeline: Pipeline, instance: DagsterInstance) -> list[RunRequest]:
+def run_requests(
+    pipeline: Pipeline, instance: DagsterInstance, *, daemon: bool = True
+) -> list[RunRequest]:
     """Runs for the jobs that need one and have none under way.
 
     The attempt is part of the run key, because a failed run blocks its key for ever.
     """
     with pipeline.engine.connect() as connection:
         waiting = jobs.jobs_to_run(connection, RUNS_PER_TICK)
-    busy = _keys_with_open_run(instance, [job.job_key for job in waiting])
+    statuses = NOT_FINISHED_STATUSES if daemon else [DagsterRunStatus.STARTED]
+    busy = _keys_with_run(instance, [job.job_key for job in waiting], statuses)
     requests: list[RunRequest] = []
     for job in waiting:
         if job.job_key in busy or not _may_run_again(job):
@@ -123,13 +133,18 @@ def _request(job: jobs.JobRow, attempt: int) -> RunRequest:
 def _may_run_again(job: jobs.JobRow) -> bool:
     if job.run_requested_at is None:
         return True
+    if job.ended_at is not None and job.ended_at > job.run_requested_at:
+        return True  # the last run was to submit it; none was asked for to collect it
     waited = (datetime.now(UTC) - job.run_requested_at).total_seconds()
     return waited >= next_run(job.run_attempt)
 
 
-def _keys_with_open_run(instance: DagsterInstance, job_keys: Iterable[str]) -> set[str]:
-    keys = list(job_keys)
-    if not keys:
+def _keys_with_run(
+    instance: DagsterInstance, job_keys: Sequence[str], statuses: Sequence[DagsterRunStatus]
+) -> set[str]:
+    if not job_keys:
         return set()
-    runs: list[DagsterRun] = list(instance.get_runs(filters=RunsFilter(tags={JOB_KEY_TAG: keys})))
-    return {run.tags[JOB_KEY_TAG] for run in runs if not run.is_finished}
+    found = instance.get_runs(
+        RunsFilter(tags={JOB_KEY_TAG: list(job_keys)}, statuses=list(statuses))
+    )
+    return {run.tags[JOB_KEY_TAG] for run in found}

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Callable
 
-from extraction_pipeline_tests.faults.proxy import Exchange, Fault, Reply
+from extraction_pipeline_tests.faults.proxy import Exchange, Fault, Reply, rewritten
 
 
 def drop_before(exchange: Exchange) -> None:
@@ -66,3 +66,8 @@ class Hold:
             exchange.answer(reply or exchange.forward())
         else:
             exchange.drop()
+
+
+def saying(**values: object) -> Fault:
+    """The server's JSON answer with other values."""
+    return rewritten(lambda body: json.dumps(json.loads(body) | values).encode())

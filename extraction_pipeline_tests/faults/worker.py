@@ -1,7 +1,7 @@
 """One step of the pipeline in a process of its own, which a test may kill.
 
-    python -m extraction_pipeline_tests.faults.worker submit notes
-    python -m extraction_pipeline_tests.faults.worker migrate
+python -m extraction_pipeline_tests.faults.worker submit notes
+python -m extraction_pipeline_tests.faults.worker migrate
 """
 
 import os

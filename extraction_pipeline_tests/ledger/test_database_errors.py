@@ -77,7 +77,9 @@ def test_of_a_deadlock_the_victim_may_try_again(engine: Engine) -> None:
                 connection.execute(text("SET LOCAL deadlock_timeout = '20ms'"))
                 for path in paths:
                     connection.execute(
-                        text("UPDATE extraction.document_sources SET byte_size = 1 WHERE path = :p"),
+                        text(
+                            "UPDATE extraction.document_sources SET byte_size = 1 WHERE path = :p"
+                        ),
                         {"p": path},
                     )
                     if path == paths[0]:

@@ -68,7 +68,8 @@ class Driven:
                 return None
             return job
 
-        return wait_until(end)
+        job: jobs.JobRow = wait_until(end)
+        return job
 
     def collect(self, job_id: int) -> tuple[jobs.JobRow, Landing]:
         return collect(self.pipeline, job_id, ACTOR)
@@ -96,7 +97,13 @@ class Driven:
                 self.collection.active.max_attempts,
             )
         assert counted.documents == sum(
-            (counted.published, counted.invalid, counted.unreadable, counted.failed, counted.waiting)
+            (
+                counted.published,
+                counted.invalid,
+                counted.unreadable,
+                counted.failed,
+                counted.waiting,
+            )
         )
         return counted
 
@@ -116,7 +123,9 @@ class Driven:
 
     def items(self) -> Counter[tuple[str, str | None, str | None]]:
         """How many requests there are by state, failure kind and reason."""
-        found = self.rows("SELECT state::text, failure_kind, failure_reason FROM extraction.batch_items")
+        found = self.rows(
+            "SELECT state::text, failure_kind, failure_reason FROM extraction.batch_items"
+        )
         return Counter((row[0], row[1], row[2]) for row in found)
 
     def audited(self) -> Counter[str]:

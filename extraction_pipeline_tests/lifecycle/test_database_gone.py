@@ -4,7 +4,6 @@ Field report 4: the create failed *after* the provider took the job, because the
 stale; the job ran and billed with no id.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +13,7 @@ from sqlalchemy import create_engine, make_url, text
 from extraction_pipeline.errors import DatabaseUnavailable
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline_tests.conftest import Workplace
-from extraction_pipeline_tests.faults.actions import Hold, meanwhile
+from extraction_pipeline_tests.faults.actions import meanwhile
 from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, POLL, UPLOAD, Proxy, Route
 from extraction_pipeline_tests.lifecycle.driving import Driven
 
@@ -120,23 +119,3 @@ def test_gone_in_the_middle_of_publishing_everything_is_published_without_the_pr
     assert len(driven.publish(job_id).published) == 700
     assert driven.summary().published == 1200
     assert driven.job(job_id).state is JobState.PUBLISHED
-
-
-def test_a_lock_that_went_with_its_session_is_not_held_against_the_work(
-    driven: Driven, workplace: Workplace, proxy: Proxy
-) -> None:
-    workplace.write(1)
-    driven.scan()
-    hold = Hold(forward=True)
-    proxy.plan(CREATE, hold)
-    submitted: list[int] = []
-    worker = threading.Thread(target=lambda: submitted.extend(driven.submit().submitted))
-    worker.start()
-    assert hold.reached.wait(5)
-    driven.execute(
-        "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
-        " WHERE l.locktype = 'advisory' AND d.datname = current_database()"
-    )
-    hold.release.set()
-    worker.join(5)
-    assert len(submitted) == 1

@@ -63,7 +63,9 @@ def test_a_limit_on_calls_waits_as_long_as_the_provider_asks(
             refused,
             refused,
         )
-        (wait,) = driven.rows("SELECT extract(epoch FROM due_at - now()) FROM extraction.batch_jobs")
+        (wait,) = driven.rows(
+            "SELECT extract(epoch FROM due_at - now()) FROM extraction.batch_jobs"
+        )
         assert 480 < wait[0] <= 500
         driven.resolve(job_id)
     assert proxy.count(UPLOAD) == 1  # what lies there need not be brought again

@@ -54,8 +54,7 @@ def _asset(node: AssetNode) -> Iterator[str]:
 def _partitions(partitions: PartitionsDefinition[str] | None) -> str:
     if isinstance(partitions, MultiPartitionsDefinition):
         return " x ".join(
-            f"{one.name}: {_partitions(one.partitions_def)}"
-            for one in partitions.partitions_defs
+            f"{one.name}: {_partitions(one.partitions_def)}" for one in partitions.partitions_defs
         )
     if isinstance(partitions, DynamicPartitionsDefinition):
         return f"dynamic {partitions.name}"

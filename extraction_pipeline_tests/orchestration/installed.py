@@ -21,11 +21,12 @@ from sqlalchemy import text
 
 from extraction_pipeline.definitions import build_definitions
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.polling import poll_due
 from extraction_pipeline.orchestration.driving import QUIET, Driver, Target
 from extraction_pipeline.orchestration.partitions import partitions_name
 from extraction_pipeline.orchestration.resource import opened_pipeline
 from extraction_pipeline.settings import load_settings
-from extraction_pipeline_tests.batch_server.process import ServerProcess
+from extraction_pipeline_tests.batch_server.process import ServerProcess, wait_until
 from extraction_pipeline_tests.conftest import Workplace
 
 NOTES = Target("notes", "v1")
@@ -59,6 +60,10 @@ class Installed:
         """The same installation after an edit of the YAML that adds versions."""
         file = self.workplace.collections / "notes.yaml"
         file.write_text(file.read_text() + versions)
+        return self.reopened()
+
+    def reopened(self) -> "Installed":
+        """The same installation, with the collections that are declared by now."""
         forget_pipeline()
         return replace(
             self,
@@ -77,6 +82,24 @@ class Installed:
     def finish(self) -> None:
         """Submit what lacks an extraction at v1 and wait until it is published."""
         self.driver().finish([NOTES])
+
+    def ended(self) -> None:
+        """Poll until every submitted job has ended."""
+
+        def none_left() -> bool:
+            poll_due(self.pipeline, "test", 100, seconds=5)
+            open_jobs = "SELECT 1 FROM extraction.batch_jobs WHERE state = 'submitted'"
+            return not self.query(open_jobs)
+
+        wait_until(none_left)
+
+    def requested_ago(self, seconds: float) -> None:
+        """Let all runs that the sensor asked for have been asked for so long ago."""
+        self.execute(
+            "UPDATE extraction.batch_jobs"
+            " SET run_requested_at = now() - make_interval(secs => :seconds)",
+            seconds=seconds,
+        )
 
     def partitions(self, collection: str = "notes") -> list[str]:
         return list(self.instance.get_dynamic_partitions(partitions_name(collection)))
@@ -107,7 +130,9 @@ class Installed:
             },
         )
 
-    def asset_run(self, key: AssetKey, tags: Mapping[str, str]) -> ExecuteInProcessResult:
+    def asset_run(
+        self, key: AssetKey, tags: Mapping[str, str], partition: str | None = None
+    ) -> ExecuteInProcessResult:
         return (
             self.definitions.resolve_implicit_global_asset_job_def()
             .get_subset(asset_selection={key})
@@ -115,6 +140,7 @@ class Installed:
                 run_config={"loggers": QUIET},
                 instance=self.instance,
                 tags=dict(tags),
+                partition_key=partition,
                 raise_on_error=False,
             )
         )
@@ -124,12 +150,8 @@ class Installed:
 
     def records(self, asset: str, kind: DagsterEventType = DagsterEventType.ASSET_MATERIALIZATION):
         """All materializations of an asset of `notes` (or its other events), the oldest first."""
-        return [
-            record
-            for record in self.instance.get_event_records(
-                EventRecordsFilter(kind, AssetKey(["notes", asset])), ascending=True
-            )
-        ]
+        asked = EventRecordsFilter(kind, AssetKey(["notes", asset]))
+        return list(self.instance.get_event_records(asked, ascending=True))
 
     def provider_jobs(self) -> int:
         """How many batch jobs the server has ever accepted."""

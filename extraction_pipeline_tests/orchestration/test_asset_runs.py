@@ -173,7 +173,9 @@ def test_a_failed_run_is_not_repeated_by_itself(installed: Installed) -> None:
 
 
 def readable(installed: Installed) -> list[str]:
-    return installed.query("SELECT document_hash FROM extraction.documents WHERE state = 'readable'")
+    return installed.query(
+        "SELECT document_hash FROM extraction.documents WHERE state = 'readable'"
+    )
 
 
 def colours_of(installed: Installed, asset: str) -> dict[str, AssetPartitionStatus | None]:

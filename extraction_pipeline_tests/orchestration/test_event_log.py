@@ -19,6 +19,7 @@ from dagster import (
     OpExecutionContext,
     op,
 )
+from dagster._core.definitions.metadata import RawMetadataValue
 from sqlalchemy import Connection, Engine, create_engine, text
 
 from extraction_pipeline.orchestration.driving import QUIET
@@ -55,7 +56,7 @@ def in_batches(context: OpExecutionContext, records: Sequence[Record]) -> None:
 
 def some_records() -> list[Record]:
     """Every kind: without partition, one and two dimensions, tags, repeated, and observations."""
-    metadata = {
+    metadata: dict[str, RawMetadataValue] = {
         "text": "a word",
         "number": 3,
         "share": 0.5,

@@ -1,0 +1,229 @@
+"""The nightly refresh: however often and whenever it runs, nothing goes out twice."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timedelta
+from itertools import takewhile
+from zoneinfo import ZoneInfo
+
+import pytest
+from dagster import (
+    AssetKey,
+    AssetMaterialization,
+    ExecuteInProcessResult,
+    TableMetadataValue,
+)
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData
+from dagster._grpc.impl import get_external_schedule_execution
+from dagster._utils.schedules import schedule_execution_time_iterator
+
+from extraction_pipeline.definitions import build_definitions
+from extraction_pipeline.orchestration.nightly import NIGHTLY
+from extraction_pipeline.settings import load_settings
+from extraction_pipeline_tests.orchestration.installed import Installed, cause, keys, metadata_of
+
+NIGHT = AssetKey(NIGHTLY)
+
+
+@pytest.fixture(autouse=True)
+def nights_of_this_year(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXTRACTION_NIGHTLY_START", "2026-03-01")
+
+
+def night(installed: Installed, day: str) -> ExecuteInProcessResult:
+    return installed.asset_run(NIGHT, {}, partition=day)
+
+
+def record_of(installed: Installed, day: str) -> AssetMaterialization:
+    """The last record of a night."""
+    found = [
+        record.asset_materialization
+        for record in installed.instance.fetch_materializations(NIGHT, limit=100).records
+        if record.partition_key == day
+    ]
+    assert found[0] is not None
+    return found[0]
+
+
+def test_a_night_records_what_it_did_and_a_second_one_submits_nothing(
+    installed: Installed,
+) -> None:
+    installed.with_documents(2)
+    installed.workplace.write(2, start=2)
+    (installed.workplace.documents / "notes" / "empty.txt").write_bytes(b"")
+    jobs = installed.provider_jobs()
+    assert night(installed, "2026-11-20").success
+    first = metadata_of(record_of(installed, "2026-11-20"))
+    assert first.items() >= {
+        "new": 3,
+        "submitted": 4,
+        "published": 0,
+        "published_since": 0,
+        "unreadable": 1,
+        "waiting": 4,
+    }.items()
+    assert installed.provider_jobs() - jobs == 1
+    hashes = installed.partitions()
+    assert len(hashes) == 5
+    assert len(installed.materialized("batch_submissions")) == 4
+    installed.driver().wait()
+    (installed.workplace.documents / "notes" / "note-00000.txt").unlink()
+    # Again, for the night before, and for one long past.
+    for day in ("2026-11-20", "2026-11-19", "2026-03-01"):
+        assert night(installed, day).success
+        again = metadata_of(record_of(installed, day))
+        assert (again["new"], again["submitted"], again["published"]) == (0, 0, 4)
+    assert installed.provider_jobs() - jobs == 1
+    assert installed.ledger_keys() == installed.materialized("extractions") <= keys(hashes)
+    nights = installed.instance.get_materialized_partitions(NIGHT)
+    assert nights == {"2026-11-20", "2026-11-19", "2026-03-01"}
+    # What came in since a night is counted by the next one alone.
+    since = [
+        metadata_of(record_of(installed, day))[count]
+        for day in ("2026-11-20", "2026-11-19", "2026-03-01")
+        for count in ("published_since", "vanished")
+    ]
+    assert since == [4, 1, 0, 0, 0, 0]
+
+
+def test_the_record_of_a_night_has_a_row_for_each_collection(installed: Installed) -> None:
+    installed.workplace.declare("others")
+    installed = installed.reopened()
+    installed.workplace.write(1)
+    installed.workplace.write(2, "others", start=50)
+    assert night(installed, "2026-11-20").success
+    table = record_of(installed, "2026-11-20").metadata["collections"]
+    assert isinstance(table, TableMetadataValue)
+    submitted = {
+        record.data["collection"]: record.data["submitted"] for record in table.records
+    }
+    assert submitted == {"notes": 1, "others": 2}
+    assert metadata_of(record_of(installed, "2026-11-20"))["submitted"] == 3
+
+
+def test_two_nights_at_once_submit_once(installed: Installed) -> None:
+    installed.workplace.write(6)
+    jobs = installed.provider_jobs()
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda day: night(installed, day), ("2026-11-20", "2026-11-21")))
+    assert [one.success for one in both] == [True, True]
+    assert installed.provider_jobs() - jobs == 1
+    submitted = [
+        metadata_of(record_of(installed, day))["submitted"] for day in ("2026-11-20", "2026-11-21")
+    ]
+    assert sorted(submitted, key=str) == [0, 6]
+    assert installed.query("SELECT count(*) FROM extraction.batch_items") == [6]
+    assert len(installed.records("documents")) >= 6
+    assert installed.materialized("documents") == set(installed.partitions())
+
+
+def test_a_broken_collection_does_not_keep_the_others_from_their_night(
+    installed: Installed,
+) -> None:
+    installed.workplace.declare("absent")
+    (installed.workplace.documents / "absent").rmdir()
+    installed = installed.reopened()
+    installed.workplace.write(2)
+    result = night(installed, "2026-11-20")
+    assert not result.success
+    assert cause(result).startswith("1 of 2 collections had no night: absent: ")
+    assert "is missing" in cause(result)
+    assert "\n" not in cause(result)
+    assert len(installed.materialized("batch_submissions")) == 2
+    assert installed.instance.get_materialized_partitions(NIGHT) == set()
+    (installed.workplace.documents / "absent").mkdir()
+    assert night(installed, "2026-11-20").success
+    assert metadata_of(record_of(installed, "2026-11-20"))["submitted"] == 0
+
+
+def test_a_provider_that_is_down_does_not_fail_a_night(installed: Installed) -> None:
+    """The record says what waits; the sensor carries the job on when the provider is back."""
+    installed.workplace.write(2)
+    jobs = installed.provider_jobs()
+    installed.disconnect()
+    assert night(installed, "2026-11-20").success
+    assert metadata_of(record_of(installed, "2026-11-20"))["waiting"] == 2
+    installed.reconnect()
+    assert night(installed, "2026-11-21").success
+    assert installed.provider_jobs() == jobs
+    installed.execute("UPDATE extraction.batch_jobs SET due_at = now()")
+    installed.driver().wait()
+    assert installed.provider_jobs() - jobs == 1
+    assert len(installed.materialized("extractions")) == 2
+
+
+class Scheduled:
+    """The schedule of an environment, asked as the daemon asks it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, zone: str, cron: str) -> None:
+        monkeypatch.setenv("EXTRACTION_TIMEZONE", zone)
+        monkeypatch.setenv("EXTRACTION_NIGHTLY_CRON", cron)
+        self._repository = build_definitions(load_settings()).get_repository_def()
+        (self._schedule,) = self._repository.schedule_defs
+        self.zone = ZoneInfo(zone)
+
+    def times(self, first: date, last: date) -> list[datetime]:
+        start = datetime.combine(first, datetime.min.time(), self.zone)
+        ticks = schedule_execution_time_iterator(
+            start.timestamp(), self._schedule.cron_schedule, self._schedule.execution_timezone
+        )
+        return list(takewhile(lambda one: one.astimezone(self.zone).date() <= last, ticks))
+
+    def asked(self, at: datetime) -> ScheduleExecutionData:
+        answer = get_external_schedule_execution(
+            self._repository,
+            None,
+            self._schedule.name,
+            at.timestamp(),
+            self._schedule.execution_timezone,
+            None,
+        )
+        assert isinstance(answer, ScheduleExecutionData), answer
+        return answer
+
+    def partition(self, at: datetime) -> str:
+        (request,) = self.asked(at).run_requests or []
+        assert request.partition_key is not None
+        return request.partition_key
+
+
+@pytest.mark.parametrize(
+    ("zone", "cron", "at", "partition"),
+    [
+        ("UTC", "0 2 * * *", "2026-11-10T02:00:00+00:00", "2026-11-09"),
+        # 02:00 in Tokyo is still the day before in UTC.
+        ("Asia/Tokyo", "0 2 * * *", "2026-11-10T02:00:00+09:00", "2026-11-09"),
+        ("America/Los_Angeles", "0 2 * * *", "2026-11-10T02:00:00-08:00", "2026-11-09"),
+        ("America/Los_Angeles", "0 20 * * *", "2026-11-10T20:00:00-08:00", "2026-11-09"),
+        ("Europe/Berlin", "0 2 * * *", "2026-11-01T02:00:00+01:00", "2026-10-31"),
+    ],
+)
+def test_a_night_is_that_of_the_day_before_in_the_time_zone_of_the_schedule(
+    monkeypatch: pytest.MonkeyPatch, zone: str, cron: str, at: str, partition: str
+) -> None:
+    scheduled = Scheduled(monkeypatch, zone, cron)
+    moment = datetime.fromisoformat(at)
+    assert scheduled.times(moment.date(), moment.date())[0] == moment
+    assert scheduled.partition(moment) == partition
+
+
+@pytest.mark.parametrize("cron", ["0 2 * * *", "30 2 * * *", "0 0 * * *", "30 23 * * *"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "UTC"])
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [(date(2026, 3, 5), date(2026, 4, 2)), (date(2026, 10, 20), date(2026, 11, 5))],
+)
+def test_every_day_has_one_night_also_when_the_clocks_change(
+    monkeypatch: pytest.MonkeyPatch, cron: str, zone: str, first: date, last: date
+) -> None:
+    scheduled = Scheduled(monkeypatch, zone, cron)
+    nights = [scheduled.partition(at) for at in scheduled.times(first, last)]
+    days = (last - first).days + 1
+    assert nights == [(first + timedelta(days=one - 1)).isoformat() for one in range(days)]
+
+
+def test_before_the_first_night_nothing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled = Scheduled(monkeypatch, "UTC", "0 2 * * *")
+    before = scheduled.asked(datetime(2026, 3, 1, 2, tzinfo=ZoneInfo("UTC")))
+    assert not before.run_requests
+    assert before.skip_message == "The first night is that of 2026-03-01."
+    assert scheduled.partition(datetime(2026, 3, 2, 2, tzinfo=ZoneInfo("UTC"))) == "2026-03-01"
