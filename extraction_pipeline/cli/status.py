@@ -58,6 +58,7 @@ def _show(pipeline: Pipeline, chosen: list[Collection], documents: bool, limit: 
                     summary.unreadable,
                     summary.waiting,
                     summary.revised_since,
+                    summary.vanished,
                     summary.sources_unread,
                 ]
             )
@@ -74,6 +75,7 @@ def _show(pipeline: Pipeline, chosen: list[Collection], documents: bool, limit: 
                     "unreadable",
                     "waiting",
                     "revised since",
+                    "vanished",
                     "files not read",
                 ],
                 rows,

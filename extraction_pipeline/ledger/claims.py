@@ -43,11 +43,19 @@ def claimable_documents(
 ) -> list[Claimable]:
     """Documents that need a request, in order of registration; `hashes` narrows the question.
 
+    Without `hashes`, documents that are no longer in their source are left out: nobody asked for
+    them by name.
+
     Holds the claim lock of this version until the transaction ends, so that two runs that start at
     once make the jobs of one.
     """
     lock_until_commit(connection, CLAIM_LOCK, f"{collection}/{version}")
-    narrowed = "AND d.document_hash = ANY(:hashes)" if hashes is not None else ""
+    narrowed = (
+        "AND d.document_hash = ANY(:hashes)"
+        if hashes is not None
+        else """AND EXISTS (SELECT FROM extraction.document_sources s
+                            WHERE s.document_id = d.id AND s.vanished_at IS NULL)"""
+    )
     rows = connection.execute(
         text(f"""
             SELECT d.id, d.payload_bytes FROM extraction.documents d

@@ -1,5 +1,6 @@
 """Connections to the one PostgreSQL: engines, errors without contents, and advisory locks."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,12 +15,17 @@ JOB_LOCK = 0x65787074
 CLAIM_LOCK = 0x65787063
 SCAN_LOCK = 0x65787073
 
+LOCK_PAUSE_SECONDS = 0.2
+
 # Classes of PostgreSQL's codes that pass by themselves: connection, deadlock, resources, shutdown.
 _PASSING = ("08", "40", "53", "57P")
 
 
 def open_engine(url: str, *, pool_size: int = 2) -> Engine:
-    """An engine with at most `pool_size` + 2 connections. Raises `ConfigurationError`.
+    """An engine that keeps `pool_size` connections. Raises `ConfigurationError`.
+
+    More are opened where more threads work at once and closed after: one that holds a job's lock
+    needs two further ones, and threads that wait for each other's would wait for ever.
 
     Errors of the database leave it as `LedgerError` with the code and the constraint's name alone:
     PostgreSQL's own sentence can hold a file's path or a record's values.
@@ -39,7 +45,7 @@ def open_engine(url: str, *, pool_size: int = 2) -> Engine:
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg2"),
         pool_size=pool_size,
-        max_overflow=2,
+        max_overflow=-1,
         pool_pre_ping=True,
         hide_parameters=True,
         connect_args={"application_name": "extraction-pipeline", "connect_timeout": 10},
@@ -70,24 +76,29 @@ def _without_contents(context: ExceptionContext) -> None:
 
 
 @contextmanager
-def job_lock(engine: Engine, job: int) -> Iterator[bool]:
-    """Hold the lock of one batch job while a process works on it; yields whether it was free.
+def job_lock(engine: Engine, job: int, *, patience: float = 0.0) -> Iterator[bool]:
+    """Hold the lock of one batch job while a process works on it; yields whether it was free, or
+    became so within `patience` seconds.
 
     It belongs to the session, so PostgreSQL frees it the moment that the process dies.
     """
+    until = time.monotonic() + patience
     with engine.connect() as connection:
-        held = bool(
-            connection.execute(
-                text("SELECT pg_try_advisory_lock(:kind, hashint8(:job))"),
-                {"kind": JOB_LOCK, "job": job},
-            ).scalar_one()
-        )
-        connection.commit()
+        while not (held := _try_lock(connection, job)) and time.monotonic() < until:
+            time.sleep(LOCK_PAUSE_SECONDS)  # its holder talks to a provider, for seconds
         try:
             yield held
         finally:
             if held:
                 _unlock(connection, job)
+
+
+def _try_lock(connection: Connection, job: int) -> bool:
+    held = connection.execute(
+        text("SELECT pg_try_advisory_lock(:kind, hashint8(:job))"), {"kind": JOB_LOCK, "job": job}
+    ).scalar_one()
+    connection.commit()
+    return bool(held)
 
 
 def _unlock(connection: Connection, job: int) -> None:

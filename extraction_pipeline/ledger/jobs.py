@@ -147,6 +147,35 @@ def unfinished(connection: Connection) -> dict[str, int]:
     }
 
 
+def left_behind(
+    connection: Connection, collection: str, version_name: str, hashes: Sequence[str] | None
+) -> list[int]:
+    """Ids of jobs of a version that are not with the provider for certain and may be carried on
+    now; `hashes` narrows them to jobs that ask about one of these documents."""
+    narrowed = """
+        AND EXISTS (SELECT FROM extraction.batch_items i
+                    JOIN extraction.documents d ON d.id = i.document_id
+                    WHERE i.batch_job_id = j.id AND d.document_hash = ANY(:hashes))
+    """
+    return list(
+        connection.execute(
+            text(f"""
+                SELECT j.id {_FROM}
+                WHERE v.collection = :collection AND v.name = :version
+                  AND (j.state IN ('preparing', 'submitting', 'unresolved')
+                       OR (j.state = 'prepared' AND (j.due_at <= now() OR j.trouble_count = 0)))
+                  {narrowed if hashes is not None else ""}
+                ORDER BY j.id
+            """),
+            {
+                "collection": collection,
+                "version": version_name,
+                **({"hashes": list(hashes)} if hashes is not None else {}),
+            },
+        ).scalars()
+    )
+
+
 def claim_run(connection: Connection, job: JobRow) -> bool:
     """Count one more run for this job; `False` if another tick did it first."""
     return (

@@ -23,7 +23,9 @@ _STATUS = """
                          ELSE 'failed' END
              ELSE 'waiting'
            END AS status,
-           e.text_hash IS NOT NULL AND e.text_hash IS DISTINCT FROM d.text_hash AS revised_since
+           e.text_hash IS NOT NULL AND e.text_hash IS DISTINCT FROM d.text_hash AS revised_since,
+           EXISTS (SELECT FROM extraction.document_sources s
+                   WHERE s.document_id = d.id AND s.vanished_at IS NULL) AS present
     FROM extraction.documents d
     LEFT JOIN extraction.extraction_versions v
            ON v.collection = d.collection AND v.name = :version
@@ -45,7 +47,10 @@ _STATUS = """
 
 @dataclass(frozen=True)
 class CollectionSummary:
-    """Documents of one collection at one version, by status; the five counts add up."""
+    """Documents of one collection at one version, by status; the five counts add up.
+
+    Documents whose last source is gone are left out of them and are `vanished`: their records stay.
+    """
 
     documents: int
     published: int
@@ -54,6 +59,7 @@ class CollectionSummary:
     failed: int
     waiting: int
     revised_since: int
+    vanished: int
     sources_unread: int
     provider_jobs: int
     submitted_requests: int
@@ -95,13 +101,14 @@ def summarize(
     """Count the documents of a collection by their status at a version."""
     asked = {"collection": collection, "version": version, "max_attempts": max_attempts}
     counted = ", ".join(
-        f"count(*) FILTER (WHERE status = '{status.value}') AS {status.value}"
+        f"count(*) FILTER (WHERE present AND status = '{status.value}') AS {status.value}"
         for status in DocumentStatus
     )
     counts = connection.execute(
         text(f"""
-            SELECT count(*) AS documents, {counted},
-                   count(*) FILTER (WHERE revised_since) AS revised_since
+            SELECT count(*) FILTER (WHERE present) AS documents, {counted},
+                   count(*) FILTER (WHERE present AND revised_since) AS revised_since,
+                   count(*) FILTER (WHERE NOT present) AS vanished
             FROM ({_STATUS}) s
         """),
         asked,

@@ -19,9 +19,12 @@ from extraction_pipeline.providers.errors import ProviderError
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-def resolve(pipeline: Pipeline, job_id: int, actor: str) -> Sent:
-    """Carry a job on that is not with the provider for certain, whatever state it was left in."""
-    with job_lock(pipeline.engine, job_id) as held:
+def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.0) -> Sent:
+    """Carry a job on that is not with the provider for certain, whatever state it was left in.
+
+    `patience` is how many seconds to wait for another run that is at work on it.
+    """
+    with job_lock(pipeline.engine, job_id, patience=patience) as held:
         with pipeline.engine.connect() as connection:
             job = jobs.job_by_id(connection, job_id)
         if not held:

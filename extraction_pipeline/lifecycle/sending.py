@@ -20,7 +20,6 @@ from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.audit import note
-from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, ItemState, JobState
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
@@ -45,16 +44,6 @@ class Sent:
     def submitted(self) -> bool:
         """Whether the provider has the job and its id is written."""
         return self.state is JobState.SUBMITTED
-
-
-def carry_on(pipeline: Pipeline, job_id: int, actor: str) -> Sent:
-    """Take a job from `preparing` or `prepared` to the provider. Any other state stays as it is."""
-    with job_lock(pipeline.engine, job_id) as held:
-        with pipeline.engine.connect() as connection:
-            job = jobs.job_by_id(connection, job_id)
-        if not held:
-            return Sent(job.state, f"Job {job.job_key}: another run is at work on it.")
-        return send(pipeline, job, actor)
 
 
 def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:

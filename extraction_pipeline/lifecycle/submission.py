@@ -4,14 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from extraction_pipeline.collections.collection import Collection, ExtractionVersion
-from extraction_pipeline.ledger import claims
+from extraction_pipeline.ledger import claims, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent
 from extraction_pipeline.lifecycle.naming import new_job_key
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.recipes import build_request, version_in_use
-from extraction_pipeline.lifecycle.sending import carry_on
+from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.providers.base import FailureKind, ProviderLimits
+
+BUSY_PATIENCE_SECONDS = 300.0
+"""How long a run waits for another one that is sending the job of its documents right now."""
 
 
 @dataclass
@@ -37,20 +40,26 @@ def submit_documents(
     """Make and send batch jobs for all documents that need one, or those of `hashes` that do.
 
     Documents that have an extraction, an open request or no attempt left are passed over, however
-    often this is called and from however many processes. Raises `RecipeChanged`.
+    often this is called and from however many processes. A job about them that another process is
+    sending is waited for, and one that a dead process left behind is carried on. Raises
+    `RecipeChanged`.
     """
     report = SubmissionReport()
-    made = claim(pipeline, collection, version, hashes, actor, report)
-    report.jobs = [job.id for job in made]
-    report.documents = sum(job.request_count for job in made)
-    for job in made:
-        outcome = carry_on(pipeline, job.id, actor)
-        (report.submitted if outcome.submitted else report.waiting).append(job.id)
+    made = [job.id for job in claim(pipeline, collection, version, hashes, actor, report)]
+    with pipeline.engine.connect() as connection:
+        left = jobs.left_behind(connection, collection.name, version.name, hashes)
+    steps = [
+        *((job, BUSY_PATIENCE_SECONDS) for job in left if job not in made),
+        *((job, 0.0) for job in made),
+    ]
+    for position, (job, patience) in enumerate(steps):
+        outcome = resolve(pipeline, job, actor, patience=patience)
+        (report.submitted if outcome.submitted else report.waiting).append(job)
         if outcome.cause:
             report.causes.append(outcome.cause)
         if outcome.stop:
             # The account cannot pay or the key is bad: the other jobs stay prepared.
-            report.waiting.extend(other.id for other in made if other.id > job.id)
+            report.waiting.extend(other for other, _ in steps[position + 1 :])
             break
     return report
 
@@ -106,6 +115,8 @@ def claim(
                 job=job.id,
                 details={"job_key": job.job_key, "requests": job.request_count},
             )
+    report.jobs = [job.id for job in made]
+    report.documents = sum(job.request_count for job in made)
     report.too_large = len(too_large)
     return made
 

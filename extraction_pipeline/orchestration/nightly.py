@@ -11,6 +11,7 @@ from dagster import (
     AssetExecutionContext,
     AssetMaterialization,
     AssetsDefinition,
+    AssetSelection,
     AssetSpec,
     DailyPartitionsDefinition,
     DefaultScheduleStatus,
@@ -20,6 +21,7 @@ from dagster import (
     RunRequest,
     ScheduleDefinition,
     ScheduleEvaluationContext,
+    SkipReason,
     TableColumn,
     TableRecord,
     TableSchema,
@@ -183,7 +185,10 @@ def nightly_refresh(settings: Settings) -> tuple[AssetsDefinition, ScheduleDefin
         yield from ()  # as in `assets`: a returned None would be a second record
 
     nightly_job = define_asset_job(
-        "nightly", selection=[NIGHTLY], description="The nightly refresh of all collections."
+        "nightly",
+        # No run of an asset yields an output that its checks could follow, so the night runs them.
+        selection=AssetSelection.assets(NIGHTLY) | AssetSelection.all_asset_checks(),
+        description="The nightly refresh of all collections, and all checks.",
     )
 
     @schedule(
@@ -194,8 +199,10 @@ def nightly_refresh(settings: Settings) -> tuple[AssetsDefinition, ScheduleDefin
         default_status=DefaultScheduleStatus.RUNNING,
         description="Every night, for the day before.",
     )
-    def nightly_schedule(context: ScheduleEvaluationContext) -> RunRequest:
+    def nightly_schedule(context: ScheduleEvaluationContext) -> RunRequest | SkipReason:
         day = context.scheduled_execution_time.date() - timedelta(days=1)
+        if day < settings.nightly_start:
+            return SkipReason(f"The first night is that of {settings.nightly_start}.")
         return RunRequest(partition_key=day.isoformat())
 
     return nightly, nightly_schedule

@@ -80,9 +80,10 @@ def submit_partitions(
             len(report.submitted),
         )
         causes += report.causes
-        for job_id in report.submitted:
-            record_submission(pipeline, job_id, to)
-        submitted.update(report.submitted)
+        # What another run has recorded meanwhile is recorded again below, for this run's own.
+        submitted.update(
+            job_id for job_id in report.submitted if record_submission(pipeline, job_id, to)
+        )
     reasons: Counter[str] = Counter()
     for version_name, hashes in planned.items():
         with pipeline.engine.connect() as connection:

@@ -10,7 +10,10 @@ from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.batch_server.process import ServerProcess, running_server
 from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.faults.proxy import Proxy, running_proxy
 from extraction_pipeline_tests.orchestration.installed import Installed, forget_pipeline
+
+HELD_SECONDS = 60.0
 
 
 @pytest.fixture(scope="package")
@@ -27,3 +30,15 @@ def installed(
     forget_pipeline()
     yield Installed(workplace, pipeline, instance, build_definitions(load_settings()), server)
     forget_pipeline()
+
+
+@pytest.fixture
+def proxy(installed: Installed) -> Iterator[Proxy]:
+    """A proxy that every process of this test has for its provider."""
+    environment = installed.workplace.environment
+    with running_proxy(installed.server.base_url) as running:
+        environment.setenv("EXTRACTION_LOCAL_BASE_URL", running.base_url)
+        # The held call must still be waiting when the process is killed.
+        environment.setenv("EXTRACTION_READ_TIMEOUT", str(2 * HELD_SECONDS))
+        forget_pipeline()
+        yield running

@@ -146,7 +146,7 @@ def test_records_that_a_killed_run_did_not_write_are_written_by_the_next(
 ) -> None:
     hashes = installed.with_documents(2)
     installed.finish()
-    installed.execute("DELETE FROM event_logs WHERE asset_key = '[\"notes\", \"extractions\"]'")
+    installed.execute('DELETE FROM event_logs WHERE asset_key = \'["notes", "extractions"]\'')
     installed.execute("UPDATE extraction.batch_jobs SET results_recorded_at = NULL")
     installed.requested_ago(3600)
     assert installed.materialized("extractions") == set()

@@ -1,70 +1,15 @@
 """A run's process is killed with SIGKILL: nothing goes out twice, nothing stays undone."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-import pytest
 from dagster import DagsterRunStatus
 
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
 from extraction_pipeline.orchestration.liveness import BEGINNING_SECONDS
 from extraction_pipeline.orchestration.sensors import tick
 from extraction_pipeline_tests.faults.actions import Hold
-from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy, running_proxy
-from extraction_pipeline_tests.orchestration.installed import Installed, forget_pipeline, keys
-
-HELD_SECONDS = 60.0
-
-
-@pytest.fixture
-def proxy(installed: Installed) -> Iterator[Proxy]:
-    """A proxy that every process of this test has for its provider."""
-    environment = installed.workplace.environment
-    with running_proxy(installed.server.base_url) as running:
-        environment.setenv("EXTRACTION_LOCAL_BASE_URL", running.base_url)
-        # The held call must still be waiting when the process is killed.
-        environment.setenv("EXTRACTION_READ_TIMEOUT", str(2 * HELD_SECONDS))
-        forget_pipeline()
-        yield running
-
-
-@contextmanager
-def run_process(
-    installed: Installed, job: str, op: str, config: dict[str, object], **tags: str
-) -> Iterator["subprocess.Popen[str]"]:
-    """A run of a job in a process of its own; it is gone when the block ends."""
-    home = Path(installed.instance.root_directory)
-    file = installed.workplace.root / "run.json"
-    file.write_text(json.dumps({"ops": {op: {"config": config}}}))
-    command = [
-        *(sys.executable, "-m", "dagster", "job", "execute", "--job", job),
-        *("--module-name", "extraction_pipeline.definitions"),
-        *("--config", str(file), "--tags", json.dumps(tags)),
-    ]
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, "DAGSTER_HOME": str(home)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def kill(process: "subprocess.Popen[str]") -> None:
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=20)
-    assert process.returncode == -signal.SIGKILL
+from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy
+from extraction_pipeline_tests.orchestration.conftest import HELD_SECONDS
+from extraction_pipeline_tests.orchestration.installed import Installed, keys
+from extraction_pipeline_tests.orchestration.processes import job_process, kill
 
 
 def runs_of(installed: Installed, job: str) -> list[DagsterRunStatus]:
@@ -86,7 +31,7 @@ def test_killed_while_it_submits_the_job_is_adopted_and_was_created_once(
     hashes = installed.with_documents(3)
     hold = Hold(forward=True)
     proxy.plan(CREATE, hold)
-    with run_process(
+    with job_process(
         installed, "submit_missing", "submit_missing_documents", {"collection": "notes"}
     ) as worker:
         assert hold.reached.wait(HELD_SECONDS), worker.poll()
@@ -124,7 +69,7 @@ def test_a_run_that_lives_is_left_alone_and_a_lost_one_gives_its_job_back(
     (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
     hold = Hold(forward=False)
     proxy.plan(CONTENT, hold)
-    with run_process(
+    with job_process(
         installed,
         "collect_batch",
         "collect_batch_results",

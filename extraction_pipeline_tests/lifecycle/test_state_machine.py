@@ -1,0 +1,355 @@
+"""Any order of steps, with any faults in between: what must hold, holds after each of them.
+
+The steps are those of the sensor, of runs and of people; the faults are those of networks,
+providers, models and the database. At the end all faults are over, and every document must come to
+an end that a person can see.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import create_engine, make_url, text
+
+from extraction_pipeline.errors import DatabaseUnavailable
+from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.polling import poll
+from extraction_pipeline.lifecycle.publishing import replay
+from extraction_pipeline.providers.errors import CallFailed, CallRefused
+from extraction_pipeline_tests.batch_server.process import ServerProcess, wait_until
+from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.faults.actions import (
+    answer,
+    drop_before,
+    forward_then,
+    forward_then_drop,
+    meanwhile,
+    saying,
+)
+from extraction_pipeline_tests.faults.proxy import (
+    CONTENT,
+    CREATE,
+    LIST,
+    POLL,
+    UPLOAD,
+    Fault,
+    Proxy,
+    Route,
+    rewritten,
+)
+from extraction_pipeline_tests.faults.result_rows import (
+    cut,
+    repeated,
+    reversed_rows,
+    said,
+    undecodable,
+    without,
+)
+from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+
+MAX_ATTEMPTS = 2
+import os
+
+EXAMPLES = int(os.environ.get("EX", "15"))
+STEP_COUNT = int(os.environ.get("SC", "12"))
+TO_SEND = (
+    JobState.PREPARING,
+    JobState.PREPARED,
+    JobState.SUBMITTING,
+    JobState.UNRESOLVED,
+)
+TABLES = (
+    "documents, document_sources, document_revisions, extraction_versions, batch_jobs, batch_items,"
+    " result_files, raw_responses, extractions, audit_events"
+)
+
+
+STEPS = (
+    "new_documents",
+    "a_source_vanishes",
+    *3 * ("submit",),
+    "resolve",
+    "resolve_later",
+    "poll",
+    "collect",
+    "publish",
+    *4 * ("tick",),
+    "replay",
+    "go_on_in_another_process",
+)
+FAULTS = (
+    "upload fails",
+    "upload is lost",
+    "database gone after upload",
+    "create never arrives",
+    "create is taken and lost",
+    "create is taken and answered 500",
+    "create is limited",
+    "create finds no credit",
+    "create is rejected",
+    "database gone after create",
+    "search fails",
+    "poll fails",
+    "poll finds nothing",
+    "poll is late",
+    "job fails",
+    "database gone after poll",
+    "download fails",
+    "download is cut",
+    "database gone after download",
+    "rows are shuffled",
+    "a row is missing",
+    "a row comes twice",
+    "a row is no JSON",
+    "an answer is no JSON",
+    "an answer is refused",
+)
+
+
+class Bench:
+    """What all examples share: one installation, one proxy, one server."""
+
+    def __init__(
+        self, workplace: Workplace, proxy: Proxy, server: ServerProcess, server_url: str
+    ) -> None:
+        workplace.declare(max_attempts=MAX_ATTEMPTS)
+        self.workplace = workplace
+        self.proxy = proxy
+        self.driven = Driven(workplace.open(proxy.base_url, READ_TIMEOUT="1"), server)
+        self._admin = create_engine(
+            make_url(server_url).set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT"
+        )
+        self._database = self.driven.pipeline.engine.url.database
+
+    def reset(self) -> None:
+        self.proxy.forget_plans()
+        tables = ", ".join(f"extraction.{table}" for table in TABLES.split(", "))
+        self.driven.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+        for path in (self.workplace.documents / "notes").iterdir():
+            path.unlink()
+
+    def cut_database(self) -> None:
+        """End every session of the pipeline, as a restart of the database does."""
+        with self._admin.connect() as connection:
+            connection.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :it"),
+                {"it": self._database},
+            )
+
+    def close(self) -> None:
+        self.driven.pipeline.engine.dispose()
+        self._admin.dispose()
+
+    def faults(self) -> Mapping[str, Callable[[], None]]:
+        """What goes wrong with the next call of some kind, by name."""
+        plan, results = self.proxy.plan, self.proxy.plan_results
+        gone = meanwhile(self.cut_database)
+        calls: dict[str, tuple[Route, Fault]] = {
+            "upload fails": (UPLOAD, answer(503)),
+            "upload is lost": (UPLOAD, forward_then_drop),
+            "database gone after upload": (UPLOAD, gone),
+            "create never arrives": (CREATE, drop_before),
+            "create is taken and lost": (CREATE, forward_then_drop),
+            "create is taken and answered 500": (CREATE, forward_then(500)),
+            "create is limited": (CREATE, answer(429)),
+            "create finds no credit": (CREATE, answer(402)),
+            "create is rejected": (CREATE, answer(400)),
+            "database gone after create": (CREATE, gone),
+            "search fails": (LIST, answer(500)),
+            "poll fails": (POLL, answer(502)),
+            "poll finds nothing": (POLL, answer(404)),
+            "poll is late": (POLL, saying(status="in_progress", output_file_id=None)),
+            "job fails": (POLL, saying(status="failed", output_file_id=None)),
+            "database gone after poll": (POLL, gone),
+            "download fails": (CONTENT, answer(500)),
+            "download is cut": (CONTENT, rewritten(cut)),
+            "database gone after download": (CONTENT, gone),
+        }
+        changes = {
+            "rows are shuffled": reversed_rows,
+            "a row is missing": without(0),
+            "a row comes twice": repeated(0),
+            "a row is no JSON": undecodable(0),
+            "an answer is no JSON": said(0, "{"),
+            "an answer is refused": said(0, None, refusal="no"),
+        }
+        return {name: partial(plan, *call) for name, call in calls.items()} | {
+            name: partial(results, change, times=1) for name, change in changes.items()
+        }
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Subclassed with its bench by the test."""
+
+    bench: Bench
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench.reset()
+        self.driven = self.bench.driven
+        self.faults = self.bench.faults()
+        self.written = 0
+        self.published: Counter[str] = Counter()
+
+    @initialize(count=st.integers(1, 4))
+    def first_documents(self, count: int) -> None:
+        self._write(count)
+
+    @rule(faults=st.lists(st.sampled_from(FAULTS), max_size=3), step=st.sampled_from(STEPS))
+    def after_some_faults(self, faults: list[str], step: str) -> None:
+        for fault in faults:
+            self.faults[fault]()
+        getattr(self, step)()
+
+    def new_documents(self) -> None:
+        self._write(2)
+
+    def a_source_vanishes(self) -> None:
+        for path in sorted((self.bench.workplace.documents / "notes").iterdir())[:1]:
+            path.unlink()
+        self.driven.scan()
+
+    def submit(self) -> None:
+        self._may_fail(self.driven.submit)
+
+    def resolve(self) -> None:
+        for job in self._jobs(*TO_SEND):
+            self._may_fail(partial(self.driven.resolve, job.id))
+
+    def resolve_later(self) -> None:
+        self.driven.execute(
+            "UPDATE extraction.batch_jobs SET submit_started_at = submit_started_at - interval '1h'"
+        )
+        self.resolve()
+
+    def poll(self) -> None:
+        for job in self._jobs(JobState.SUBMITTED):
+            self._may_fail(partial(poll, self.driven.pipeline, job, ACTOR))
+
+    def collect(self) -> None:
+        for job in self._jobs(JobState.ENDED):
+            self._may_fail(partial(self.driven.collect, job.id))
+
+    def publish(self) -> None:
+        for job in self._jobs(JobState.COLLECTED):
+            self._may_fail(partial(self._publish, job.id))
+
+    def tick(self) -> None:
+        self.resolve_later()
+        self.poll()
+        self.collect()
+        self.publish()
+
+    def replay(self) -> None:
+        hashes = [
+            row[0] for row in self.driven.rows("SELECT document_hash FROM extraction.documents")
+        ]
+        self._may_fail(
+            lambda: replay(self.driven.pipeline, self.driven.collection, "v1", hashes, None)
+        )
+
+    def go_on_in_another_process(self) -> None:
+        self.driven.pipeline.engine.dispose()
+
+    @invariant()
+    def no_job_was_made_twice(self) -> None:
+        for row in self.driven.rows("SELECT id FROM extraction.batch_jobs"):
+            assert self.driven.creates(row[0]) <= 1
+
+    @invariant()
+    def every_document_has_one_status(self) -> None:
+        counted = self.driven.summary()
+        assert counted.documents + counted.vanished == self.written
+
+    @invariant()
+    def nothing_is_published_twice(self) -> None:
+        assert all(times == 1 for times in self.published.values())
+        ((rows, documents),) = self.driven.rows(
+            "SELECT count(*), count(DISTINCT document_id) FROM extraction.extractions"
+        )
+        assert rows == documents
+
+    @invariant()
+    def nobody_waits_for_a_job_that_is_over(self) -> None:
+        assert not self.driven.rows(
+            "SELECT FROM extraction.batch_items i JOIN extraction.batch_jobs j"
+            " ON j.id = i.batch_job_id"
+            " WHERE (i.state = 'claimed' AND j.state = 'collected')"
+            " OR (i.state IN ('claimed', 'answered')"
+            "     AND j.state IN ('published', 'rejected', 'failed'))"
+        )
+
+    @invariant()
+    def attempts_are_bounded_and_a_record_is_not_asked_for_again(self) -> None:
+        ((most,),) = self.driven.rows(
+            "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM extraction.batch_items"
+            " WHERE failure_kind IN ('model', 'transport') GROUP BY document_id) f"
+        )
+        assert most <= MAX_ATTEMPTS
+        assert not self.driven.rows(
+            "SELECT FROM extraction.batch_items i JOIN extraction.extractions e"
+            " ON e.document_id = i.document_id WHERE i.state = 'claimed'"
+        )
+
+    def teardown(self) -> None:
+        """No more faults: everything comes to an end."""
+        self.bench.proxy.forget_plans()
+
+        def over() -> bool:
+            self.tick()
+            waiting = self._jobs(*TO_SEND, JobState.SUBMITTED, JobState.ENDED, JobState.COLLECTED)
+            return not waiting and not self.driven.submit().jobs
+
+        wait_until(over)
+        assert self.driven.summary().waiting == 0
+        self.no_job_was_made_twice()
+        self.nobody_waits_for_a_job_that_is_over()
+
+    def _write(self, count: int) -> None:
+        self.bench.workplace.write(count, start=self.written)
+        self.written += count
+        self.driven.scan()
+
+    def _jobs(self, *states: JobState) -> list[jobs.JobRow]:
+        with self.driven.pipeline.engine.connect() as connection:
+            return jobs.jobs_in(connection, states)
+
+    def _publish(self, job_id: int) -> None:
+        self.published.update(self.driven.publish(job_id).published)
+
+    def _may_fail(self, step: Callable[[], object]) -> None:
+        """A step may meet a fault that was planned, and says so by one of our errors."""
+        try:
+            step()
+        except (CallFailed, CallRefused, DatabaseUnavailable):
+            return
+
+
+def test_any_order_of_steps_and_faults(
+    workplace: Workplace, proxy: Proxy, shared_server: ServerProcess, postgres_url: str
+) -> None:
+    bench = Bench(workplace, proxy, shared_server, postgres_url)
+    machine = type("Machine", (AnyOrder,), {"bench": bench})
+    try:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=EXAMPLES,
+                stateful_step_count=STEP_COUNT,
+                deadline=None,
+                phases=[Phase.reuse, Phase.generate, Phase.shrink],
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        bench.close()
