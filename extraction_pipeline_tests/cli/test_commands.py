@@ -1,0 +1,232 @@
+"""The command line as a person meets it: real processes, their output, and their exit codes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pandas as pd
+import pytest
+
+from extraction_pipeline.cli import commands
+
+SECONDS = 180
+NOTE = (
+    "DISCHARGE SUMMARY\n\nRecord {number}\n\nDISCHARGE DIAGNOSES:\n1. Fictional condition {number}."
+    "\n\nDISCHARGE MEDICATIONS:\n1. Examplol 20 mg p.o. daily.\n"
+)
+COLLECTION = """
+name: letters
+description: Fictional letters.
+document_type: discharge_summary
+source: {kind: folder, path: "${EXTRACTION_CORPUS:-.}/letters"}
+active_version: v1
+extraction_versions:
+  v1: {provider: local, model: rules-baseline}
+"""
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A folder with a collection and a corpus, in which commands are typed."""
+
+    folder: Path
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        """A clean environment that names the collections."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("EXTRACTION_", "DAGSTER_", "OPENAI_"))
+        }
+        return {
+            **kept,
+            "EXTRACTION_COLLECTIONS": str(self.folder / "collections"),
+            "EXTRACTION_CORPUS": str(self.folder / "corpus"),
+            "EXTRACTION_POLL_SECONDS": "0.1",
+            **extra,
+        }
+
+    def type(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run one command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "extraction_pipeline.cli", *words],
+            cwd=self.folder,
+            env=self.environment(**environment),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+    """Five letters, one of them empty, and one run of the demo over them."""
+    folder = tmp_path_factory.mktemp("terminal")
+    (folder / "collections").mkdir()
+    (folder / "collections" / "letters.yaml").write_text(COLLECTION)
+    letters = folder / "corpus" / "letters"
+    letters.mkdir(parents=True)
+    for number in range(4):
+        (letters / f"letter-{number}.txt").write_text(NOTE.format(number=number))
+    (letters / "empty.txt").touch()
+    return Terminal(folder)
+
+
+@pytest.fixture(scope="module")
+def first_demo(terminal: Terminal) -> dict[str, object]:
+    """What the first demo printed."""
+    done = terminal.type("demo", "--corpus", "corpus", "--json")
+    assert done.returncode == 0, done.stderr
+    return dict(orjson.loads(done.stdout))
+
+
+def test_demo_prints_one_object_and_the_second_time_submits_nothing(
+    terminal: Terminal, first_demo: dict[str, object]
+) -> None:
+    counts = {"documents": 5, "published": 4, "invalid": 0, "unreadable": 1, "failed": 0}
+    assert first_demo["collections"] == {"letters": {**counts, "waiting": 0}}
+    assert (first_demo["provider_jobs"], first_demo["submitted_requests"]) == (1, 4)
+    again = terminal.type("demo", "--corpus", "corpus", "--json")
+    second = orjson.loads(again.stdout)
+    assert again.returncode == 0
+    assert second["collections"] == first_demo["collections"]
+    assert (second["provider_jobs"], second["submitted_requests"]) == (0, 0)
+    shown = terminal.type("demo", "--corpus", "corpus")
+    assert "Nothing was submitted" in shown.stdout
+    assert "Examplol" not in shown.stdout  # records of one's own corpus only with --show-record
+    assert "Examplol" in terminal.type("demo", "--corpus", "corpus", "--show-record").stdout
+
+
+@pytest.mark.usefixtures("first_demo")
+def test_status_in_words_and_as_json(terminal: Terminal) -> None:
+    shown = terminal.type("status", "--documents")
+    assert shown.returncode == 0
+    assert "unreadable  empty" in shown.stdout
+    told = orjson.loads(terminal.type("status", "--documents", "--json").stdout)
+    assert told["collections"]["letters"]["published"] == 4
+    assert told["collections"]["letters"]["not_published"][0]["reason"] == "empty"
+    assert told["open_jobs"] == []
+
+
+@pytest.mark.usefixtures("first_demo")
+def test_exports_hold_the_same_in_every_format(terminal: Terminal) -> None:
+    frames = {}
+    for ending, read in (
+        ("parquet", pd.read_parquet),
+        ("csv", pd.read_csv),
+        ("jsonl", lambda path: pd.read_json(path, lines=True, dtype=False)),
+    ):
+        path = terminal.folder / f"letters.{ending}"
+        done = terminal.type("export", "--collection", "letters", "--output", path.name)
+        assert done.returncode == 0, done.stderr
+        assert "4 records" in done.stdout
+        frames[ending] = read(path)
+    columns = ["document_hash", "job_id", "request_id", "raw_hash", "diagnoses", "medications"]
+    for frame in frames.values():
+        assert list(frame.columns) == list(frames["parquet"].columns)
+        assert frame[columns].astype(str).equals(frames["parquet"][columns].astype(str))
+    assert "path" not in frames["csv"].columns  # file names are shown only where YAML says so
+    assert "Fictional condition" in frames["csv"]["diagnoses"][0]
+
+
+@pytest.mark.usefixtures("first_demo")
+def test_run_waits_for_a_new_letter(terminal: Terminal) -> None:
+    (terminal.folder / "corpus" / "letters" / "late.txt").write_text(NOTE.format(number=99))
+    done = terminal.type("run", "--collection", "letters", "--extraction-version", "v1", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert "6 documents, 5 published" in done.stdout
+    (terminal.folder / "corpus" / "letters" / "late.txt").unlink()
+    told = orjson.loads(terminal.type("status", "--json").stdout)
+    assert told["collections"]["letters"]["vanished"] == 0  # known at the next scan
+    terminal.type("run", "--collection", "letters")
+    told = orjson.loads(terminal.type("status", "--json").stdout)
+    assert (
+        told["collections"]["letters"]["documents"],
+        told["collections"]["letters"]["vanished"],
+    ) == (5, 1)
+
+
+@pytest.mark.usefixtures("first_demo")
+def test_a_changed_recipe_is_refused_by_name(terminal: Terminal) -> None:
+    yaml = terminal.folder / "collections" / "letters.yaml"
+    yaml.write_text(COLLECTION.replace("rules-baseline}", "rules-baseline-2}"))
+    try:
+        done = terminal.type("run", "--collection", "letters", "--wait")
+    finally:
+        yaml.write_text(COLLECTION)
+    assert done.returncode == 1
+    assert "changed: model" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "code", "said"),
+    [
+        (["run", "--collection", "nowhere"], {}, 2, "There is no collection nowhere."),
+        (
+            ["run", "--collection", "letters", "--extraction-version", "v9"],
+            {},
+            2,
+            "has no extraction version 'v9'",
+        ),
+        (["export", "--collection", "letters", "--output", "x.doc"], {}, 2, "names no format"),
+        (["export", "--collection", "letters", "--output", "no/x.csv"], {}, 2, "does not exist"),
+        (["demo", "--corpus", "collections"], {}, 2, "named after a collection"),
+        (["status"], {"EXTRACTION_TIMEZONE": "Nowhere"}, 2, "EXTRACTION_TIMEZONE"),
+        (["status"], {"EXTRACTION_COLLECTIONS": "/nowhere"}, 2, "/nowhere"),
+        (["status"], {"EXTRACTION_DATABASE_URL": "mysql://x/y"}, 2, "only PostgreSQL works"),
+        (
+            ["status"],
+            {"EXTRACTION_DATABASE_URL": "postgresql://127.0.0.1:1/x"},
+            3,
+            "cannot be reached",
+        ),
+        (["export"], {}, 2, "Missing option"),
+    ],
+)
+@pytest.mark.usefixtures("first_demo")
+def test_bad_input_is_one_line_and_an_exit_code(
+    terminal: Terminal, words: list[str], environment: dict[str, str], code: int, said: str
+) -> None:
+    done = terminal.type(*words, **environment)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_shows_an_example() -> None:
+    for name, command in commands.commands.items():
+        assert command.help is not None
+        assert "Example:" in command.help, name
+        assert f"extraction-pipeline {name}" in command.help, name
+
+
+def test_an_interrupted_demo_goes_on_where_it_was(terminal: Terminal, tmp_path: Path) -> None:
+    environment = terminal.environment(EXTRACTION_HOME=str(tmp_path / "home"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "extraction_pipeline.cli", "demo", "--corpus", "corpus", "--json"],
+        cwd=terminal.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "submitting" in line:
+            break
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), errors
+    assert "Traceback" not in errors
+    again = terminal.type(
+        "demo", "--corpus", "corpus", "--json", EXTRACTION_HOME=str(tmp_path / "home")
+    )
+    counts = orjson.loads(again.stdout)["collections"]["letters"]
+    assert (counts["published"], counts["waiting"]) == (4, 0)
