@@ -6,13 +6,15 @@ import warnings
 from dagster import BetaWarning, Definitions, definitions, in_process_executor
 
 from extraction_pipeline.collections.loader import load_collections
-from extraction_pipeline.lifecycle.recipes import recipe_of
+from extraction_pipeline.lifecycle.opening import endpoint_of
+from extraction_pipeline.lifecycle.recipes import build_request, recipe_of
 from extraction_pipeline.orchestration.assets import collection_assets
 from extraction_pipeline.orchestration.checks import collection_checks
 from extraction_pipeline.orchestration.jobs import ALL_JOBS
 from extraction_pipeline.orchestration.nightly import nightly_refresh
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.orchestration.sensors import batch_status
+from extraction_pipeline.providers.registry import check_request
 from extraction_pipeline.settings import Settings, load_settings
 
 # Dagster warns of its own code here: it passes the parameter whenever it copies a sensor.
@@ -28,7 +30,9 @@ def build_definitions(settings: Settings) -> Definitions:
     collections = load_collections(settings.collections, os.environ)
     for collection in collections:
         for version in collection.extraction_versions:
-            recipe_of(collection, version)
+            like_all = build_request(recipe_of(collection, version), version.name, "", "", "")
+            provider = version.provider
+            check_request(provider, endpoint_of(settings, provider), like_all.request)
     night, nightly_schedule = nightly_refresh(settings)
     return Definitions(
         assets=[night, *(one for each in collections for one in collection_assets(each))],

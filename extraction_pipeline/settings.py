@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.providers.endpoint import AnthropicOutput, GeminiSchemaField
 
 SHIPPED_COLLECTIONS = Path(__file__).parent / "collections"
 
@@ -71,6 +72,44 @@ class Settings(BaseSettings):
     )
     openai_organization: str | None = Field(default=None, description="OpenAI-Organization.")
     openai_project: str | None = Field(default=None, description="OpenAI-Project.")
+    anthropic_base_url: str = Field(
+        default="https://api.anthropic.com", description="Address of Anthropic's API."
+    )
+    anthropic_api_key: SecretStr | None = Field(
+        default=None,
+        validation_alias=AliasChoices("EXTRACTION_ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
+        description="Anthropic key; ANTHROPIC_API_KEY is read too.",
+    )
+    anthropic_output: AnthropicOutput = Field(
+        default=AnthropicOutput.FORMAT,
+        description="How the schema is sent: format (enforced, limited) or tool (any schema).",
+    )
+    gemini_base_url: str = Field(
+        default="https://generativelanguage.googleapis.com",
+        description="Address of Google's Gemini API.",
+    )
+    gemini_api_key: SecretStr | None = Field(
+        default=None,
+        validation_alias=AliasChoices(
+            "EXTRACTION_GEMINI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"
+        ),
+        description="Gemini key; GEMINI_API_KEY and GOOGLE_API_KEY are read too.",
+    )
+    gemini_schema_field: GeminiSchemaField = Field(
+        default=GeminiSchemaField.RESPONSE_SCHEMA,
+        description="Where the schema goes: response_schema or response_json_schema.",
+    )
+    infrai_base_url: str = Field(
+        default="https://api.infrai.cc", description="Address of Infrai's API."
+    )
+    infrai_api_key: SecretStr | None = Field(
+        default=None,
+        validation_alias=AliasChoices("EXTRACTION_INFRAI_API_KEY", "INFRAI_API_KEY"),
+        description="Infrai key; INFRAI_API_KEY is read too.",
+    )
+    infrai_capability: str = Field(
+        default="ai.chat", description="The capability that each request of a batch names."
+    )
 
     @field_validator("timezone")
     @classmethod

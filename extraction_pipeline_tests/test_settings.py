@@ -6,6 +6,9 @@ import pytest
 
 from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.lifecycle.opening import endpoint_of
+from extraction_pipeline.providers.endpoint import AnthropicOutput, GeminiSchemaField
+from extraction_pipeline.providers.registry import ProviderName
 from extraction_pipeline.settings import SHIPPED_COLLECTIONS, load_settings
 
 
@@ -48,9 +51,34 @@ def test_a_wrong_setting_is_named_and_its_value_is_not_shown(
     assert "Olympus" not in str(error.value)
 
 
-def test_a_key_never_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("openai", "OPENAI_API_KEY"),
+        ("anthropic", "ANTHROPIC_API_KEY"),
+        ("gemini", "GEMINI_API_KEY"),
+        ("gemini", "GOOGLE_API_KEY"),
+        ("gemini", "EXTRACTION_GEMINI_API_KEY"),
+        ("infrai", "INFRAI_API_KEY"),
+    ],
+)
+def test_a_key_is_read_by_its_usual_name_and_never_shows(
+    monkeypatch: pytest.MonkeyPatch, name: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "sk-secret")
     settings = load_settings()
-    assert settings.openai_api_key is not None
-    assert settings.openai_api_key.get_secret_value() == "sk-secret"
+    assert endpoint_of(settings, ProviderName(name)).api_key == "sk-secret"
     assert "sk-secret" not in repr(settings)
+
+
+def test_a_providers_way_of_speaking_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXTRACTION_ANTHROPIC_OUTPUT", "tool")
+    monkeypatch.setenv("EXTRACTION_GEMINI_SCHEMA_FIELD", "response_json_schema")
+    monkeypatch.setenv("EXTRACTION_INFRAI_CAPABILITY", "ai.chat.v2")
+    endpoint = endpoint_of(load_settings(), ProviderName.GEMINI)
+    assert endpoint.anthropic_output is AnthropicOutput.TOOL
+    assert endpoint.gemini_schema_field is GeminiSchemaField.RESPONSE_JSON_SCHEMA
+    assert endpoint.infrai_capability == "ai.chat.v2"
+    monkeypatch.setenv("EXTRACTION_ANTHROPIC_OUTPUT", "loud")
+    with pytest.raises(ConfigurationError, match=r"ANTHROPIC_OUTPUT: .*'tool'"):
+        load_settings()

@@ -1,6 +1,6 @@
-"""What the checks compare Dagster's records with."""
+"""What Dagster's records are written from, and what the checks compare them with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from sqlalchemy import Connection, text
@@ -28,6 +28,33 @@ def published_keys(connection: Connection, collection: str) -> Iterator[tuple[st
         {"collection": collection},
     ):
         yield row.document_hash, row.name, row.due
+
+
+def jobs_of_extractions(
+    connection: Connection, collection: str, version: str, hashes: Sequence[str]
+) -> dict[int, list[str]]:
+    """Jobs that these documents' published answers came from, with the documents.
+
+    That need not be the last job about a document: a replay may publish an earlier answer.
+    """
+    rows = connection.execute(
+        text("""
+            SELECT i.batch_job_id, d.document_hash
+            FROM extraction.extractions e
+            JOIN extraction.documents d ON d.id = e.document_id
+            JOIN extraction.extraction_versions v ON v.id = e.version_id
+            JOIN extraction.raw_responses r ON r.id = e.raw_response_id
+            JOIN extraction.batch_items i ON i.id = r.item_id
+            WHERE d.collection = :collection AND v.name = :version
+              AND d.document_hash = ANY(:hashes)
+            ORDER BY i.batch_job_id, d.id
+        """),
+        {"collection": collection, "version": version, "hashes": list(hashes)},
+    )
+    found: dict[int, list[str]] = {}
+    for job, document_hash in rows:
+        found.setdefault(job, []).append(document_hash)
+    return found
 
 
 def troubled_jobs(connection: Connection, collection: str, *, hours: float) -> list[str]:

@@ -18,9 +18,13 @@ def custom_id(job_key: str, document_key: str, document_hash: str) -> str:
     The first part proves the job, the second the document and the text that was sent. The document
     hash is in it because two documents of different bytes can have the same text.
     """
-    job = hashlib.sha256(job_key.encode()).hexdigest()[:16]
     subject = hashlib.sha256(f"{document_key}\0{document_hash}".encode()).hexdigest()[:40]
-    return f"{job}-{subject}"
+    return f"{custom_id_prefix(job_key)}{subject}"
+
+
+def custom_id_prefix(job_key: str) -> str:
+    """What every custom id of this job begins with, and of no other job."""
+    return f"{hashlib.sha256(job_key.encode()).hexdigest()[:16]}-"
 
 
 def is_custom_id(given: str) -> bool:

@@ -56,6 +56,12 @@ def endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
             base_url, key = settings.local_base_url, settings.local_api_key
         case ProviderName.OPENAI:
             base_url, key = settings.openai_base_url, settings.openai_api_key
+        case ProviderName.ANTHROPIC:
+            base_url, key = settings.anthropic_base_url, settings.anthropic_api_key
+        case ProviderName.GEMINI:
+            base_url, key = settings.gemini_base_url, settings.gemini_api_key
+        case ProviderName.INFRAI:
+            base_url, key = settings.infrai_base_url, settings.infrai_api_key
     return ProviderEndpoint(
         base_url=base_url,
         api_key=key.get_secret_value() if key else None,
@@ -64,4 +70,7 @@ def endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
         poll_timeout=settings.poll_timeout,
+        anthropic_output=settings.anthropic_output,
+        gemini_schema_field=settings.gemini_schema_field,
+        infrai_capability=settings.infrai_capability,
     )

@@ -1,7 +1,8 @@
 """Resolving: a create call of unknown outcome is looked for at the provider, never guessed.
 
 Found under its job key, the job is adopted. Not found after the call's time-out and a grace period
-(lists may lag), it is proven absent and sent again under the same key.
+(lists may lag), it is proven absent and sent again under the same key. As long as neither is
+proven, it waits, and in the end it is held for a person.
 """
 
 from urllib.parse import urlsplit
@@ -10,11 +11,23 @@ from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sending import Sent, mark_submitted, send
-from extraction_pipeline.providers.base import FoundJob
+from extraction_pipeline.providers.base import FoundJob, Search, SearchVerdict, Sought
 from extraction_pipeline.providers.errors import ProviderError
+
+HOLD_AFTER_SECONDS = 48 * 3600.0
+"""By then every batch that could be this job has ended, and what can be proven is proven."""
+
+_WITH_THE_PROVIDER = (
+    JobState.SUBMITTED,
+    JobState.ENDED,
+    JobState.COLLECTED,
+    JobState.PUBLISHED,
+    JobState.FAILED,
+)
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -29,8 +42,9 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
             job = jobs.job_by_id(connection, job_id)
         if not held:
             return Sent(job.state, f"Job {job.job_key}: another run is at work on it.")
-        if job.state is JobState.SUBMITTING:
-            # Its lock is free: the process that made the call is gone.
+        if job.state in (JobState.SUBMITTING, JobState.HELD):
+            # Its lock is free: the process that made the call is gone. A held job comes here only
+            # when a person asks.
             with pipeline.engine.begin() as connection:
                 jobs.move(connection, job, JobState.UNRESOLVED)
                 note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
@@ -41,10 +55,9 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
 
 
 def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
-    assert job.submit_started_at is not None
     settings = pipeline.settings
     try:
-        found = pipeline.provider(job.provider).find(job.job_key, job.submit_started_at)
+        search = pipeline.provider(job.provider).find(_sought(pipeline, job))
     except ProviderError as error:
         wait = next_poll(
             0,
@@ -56,8 +69,8 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         with pipeline.engine.begin() as connection:
             jobs.postpone(connection, job, wait, trouble=True)
         return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
-    if found:
-        return _adopt(pipeline, job, found, actor)
+    if search.verdict is SearchVerdict.FOUND:
+        return _adopt(pipeline, job, search.found, actor)
     here = pipeline.provider(job.provider).base_url
     if not _is_same_place(job.base_url, here):
         with pipeline.engine.begin() as connection:
@@ -67,6 +80,8 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             f"Job {job.job_key} may have been taken at {job.base_url}, and the setting names "
             f"{here} now: not finding it there proves nothing. Set the base URL back.",
         )
+    if search.verdict is SearchVerdict.UNCERTAIN:
+        return _wait_or_hold(pipeline, job, search, actor)
     with pipeline.engine.begin() as connection:
         certain_after = settings.read_timeout + settings.resolve_grace_seconds
         left = certain_after - jobs.seconds_since_submit(connection, job.id)
@@ -79,9 +94,51 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             )
         # The upload may be gone as well; bringing it again costs nothing.
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": None})
-        note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
+        if search.verdict is SearchVerdict.ABSENT:
+            note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
         job = jobs.job_by_id(connection, job.id)
     return send(pipeline, job, actor)
+
+
+def _sought(pipeline: Pipeline, job: jobs.JobRow) -> Sought:
+    assert job.submit_started_at is not None
+    with pipeline.engine.connect() as connection:
+        others = jobs.jobs_in(connection, _WITH_THE_PROVIDER)
+    return Sought(
+        job_key=job.job_key,
+        # An earlier attempt may have been taken late; none was made before the key existed.
+        first_tried_at=job.submit_started_at if job.submit_attempt == 1 else job.created_at,
+        last_tried_at=job.submit_started_at,
+        request_count=job.request_count,
+        custom_id_prefix=custom_id_prefix(job.job_key),
+        known_job_ids=frozenset(
+            other.job_id for other in others if other.provider == job.provider and other.job_id
+        ),
+    )
+
+
+def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, search: Search, actor: str) -> Sent:
+    """Neither found nor proven absent: search again later, until no more can come of it."""
+    may_be = f" It may be {', '.join(search.possible)} there." if search.possible else ""
+    settings = pipeline.settings
+    with pipeline.engine.begin() as connection:
+        if jobs.seconds_since_submit(connection, job.id) < HOLD_AFTER_SECONDS:
+            wait = next_poll(
+                job.poll_count, 0, first=settings.poll_seconds, longest=settings.poll_max_seconds
+            )
+            jobs.postpone(connection, job, wait, trouble=False)
+            return Sent(
+                job.state,
+                f"Job {job.job_key}: whether {job.provider} took it cannot be told yet.{may_be} "
+                "It is searched for again.",
+            )
+        jobs.move(connection, job, JobState.HELD)
+        note(connection, AuditEvent.JOB_HELD, actor, job=job.id)
+    return Sent(
+        JobState.HELD,
+        f"Job {job.job_key} is held: whether {job.provider} took it cannot be told.{may_be} "
+        "Look there, and run resolve_submission to have it searched for again.",
+    )
 
 
 def _is_same_place(sent_to: str, now: str) -> bool:

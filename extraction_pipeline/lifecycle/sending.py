@@ -25,11 +25,15 @@ from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_from_document
-from extraction_pipeline.providers.base import BatchProvider, FailureKind
+from extraction_pipeline.providers.base import BatchProvider, FailureKind, Submission
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
 from extraction_pipeline.providers.http_failures import safe_token
 
 log = logging.getLogger(__name__)
+
+NO_API_HERE = frozenset({404, 405})
+"""Statuses that speak of the base URL, not of the documents: those must not fail for a slip in the
+settings."""
 
 
 @dataclass(frozen=True)
@@ -53,27 +57,42 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     if job.state is not JobState.PREPARED:
         return Sent(job.state)
     provider = pipeline.provider(job.provider)
-    try:
+    with scratch_file() as payload:
         if job.input_id is None:
-            job = _upload(pipeline, provider, job)
-    except (CallFailed, CallRefused) as error:
-        return _not_sent(pipeline, job, error, actor)
-    with pipeline.engine.begin() as connection:
-        jobs.move(
-            connection,
-            job,
-            JobState.SUBMITTING,
-            values={"submit_attempt": job.submit_attempt + 1, "base_url": provider.base_url},
-            stamp="submit_started_at",
+            _copy_payload(pipeline, job, payload)
+        if provider.needs_upload and job.input_id is None:
+            try:
+                job = _upload(pipeline, provider, job, payload)
+            except (CallFailed, CallRefused) as error:
+                return _not_sent(pipeline, job, error, actor)
+        with pipeline.engine.begin() as connection:
+            jobs.move(
+                connection,
+                job,
+                JobState.SUBMITTING,
+                values={"submit_attempt": job.submit_attempt + 1, "base_url": provider.base_url},
+                stamp="submit_started_at",
+            )
+            job = jobs.job_by_id(connection, job.id)
+            model = version_by_id(connection, job.version_id).model
+        submission = Submission(
+            job.job_key,
+            model,
+            input_id=job.input_id,
+            payload=None if provider.needs_upload else payload,
         )
-        job = jobs.job_by_id(connection, job.id)
-    return _create(pipeline, provider, job, actor)
+        return _create(pipeline, provider, job, submission, actor)
 
 
-def _create(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, actor: str) -> Sent:
-    assert job.input_id is not None
+def _create(
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    job: jobs.JobRow,
+    submission: Submission,
+    actor: str,
+) -> Sent:
     try:
-        receipt = provider.submit(job.input_id, job.job_key)
+        receipt = provider.submit(submission)
     except OutcomeUnknown as error:
         return _not_known(pipeline, job, error, actor)
     except (CallFailed, CallRefused) as error:
@@ -173,7 +192,7 @@ def _not_sent(
     """The provider provably did not take the job: wait, or give it up if it never will."""
     kind = error.kind
     with pipeline.engine.begin() as connection:
-        if kind is FailureKind.REJECTED:
+        if kind is FailureKind.REJECTED and error.http_status not in NO_API_HERE:
             jobs.move(
                 connection,
                 job,
@@ -196,11 +215,15 @@ def _not_sent(
             state = JobState.REJECTED
         else:
             state = JobState.PREPARED
-            if job.state is not state:
-                jobs.move(connection, job, state)
+            # After a 404 the upload may be gone, so it is brought again.
+            again: dict[str, object] = (
+                {"input_id": None} if error.http_status in NO_API_HERE else {}
+            )
+            jobs.move(connection, job, state, values=again)
             wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
             jobs.postpone(connection, job, wait, trouble=True)
-    return Sent(state, f"Job {job.job_key}: {error}", stop=kind is FailureKind.ACCOUNT)
+    stop = kind is FailureKind.ACCOUNT or error.http_status in NO_API_HERE
+    return Sent(state, f"Job {job.job_key}: {error}", stop=stop)
 
 
 def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
@@ -260,18 +283,19 @@ def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
         return jobs.job_by_id(connection, job.id)
 
 
-def _upload(pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow) -> jobs.JobRow:
-    """Bring the stored payload to the provider; its checksum proves that it is what was built."""
-    assert job.payload_hash is not None
-    with scratch_file() as path:
-        _copy_payload(pipeline, job.payload_hash, path)
-        receipt = provider.upload(path, job.job_key)
+def _upload(
+    pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, payload: Path
+) -> jobs.JobRow:
+    receipt = provider.upload(payload, job.job_key)
     with pipeline.engine.begin() as connection:
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": receipt.input_id})
         return jobs.job_by_id(connection, job.id)
 
 
-def _copy_payload(pipeline: Pipeline, payload_hash: str, path: Path) -> None:
+def _copy_payload(pipeline: Pipeline, job: jobs.JobRow, path: Path) -> None:
+    """Get the payload from the store; its checksum proves that it is what was built."""
+    payload_hash = job.payload_hash
+    assert payload_hash is not None
     with pipeline.store.open(payload_hash) as stored, path.open("wb") as payload:
         copyfileobj(stored, payload, 1 << 20)
     with path.open("rb") as payload:

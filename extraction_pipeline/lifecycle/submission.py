@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from extraction_pipeline.collections.collection import Collection, ExtractionVersion
+from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import claims, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent
@@ -53,7 +54,13 @@ def submit_documents(
         *((job, 0.0) for job in made),
     ]
     for position, (job, patience) in enumerate(steps):
-        outcome = resolve(pipeline, job, actor, patience=patience)
+        try:
+            outcome = resolve(pipeline, job, actor, patience=patience)
+        except (StoreError, jobs.StateMoved) as error:
+            # This job's own trouble: the others must not wait for it.
+            report.waiting.append(job)
+            report.causes.append(str(error))
+            continue
         (report.submitted if outcome.submitted else report.waiting).append(job)
         if outcome.cause:
             report.causes.append(outcome.cause)

@@ -11,6 +11,7 @@ from dagster import (
     job,
     op,
 )
+from dagster._core.definitions.metadata import RawMetadataValue
 from pydantic import Field
 
 from extraction_pipeline.errors import ConfigurationError
@@ -34,6 +35,8 @@ JOB_KEY_TAG = "extraction/job_key"
 ATTEMPT_TAG = "extraction/attempt"
 WAITING = "waiting"
 """Metadata of a failed submission that the sensor will carry on: nobody has to act."""
+CAUSE = "cause"
+"""Metadata of a run that ended well and could not bring its batch job to the provider yet."""
 
 
 class ScanConfig(Config):
@@ -129,9 +132,11 @@ def resolve_batch_job(
         job_row = _job_of(opened, config.job_key)
         sent = resolve(opened, job_row.id, context.run_id)
         recorded = record_submission(opened, job_row.id, recorder(context))
+    metadata: dict[str, RawMetadataValue] = {"state": sent.state.value, "recorded": recorded}
     if sent.cause:
         context.log.warning(sent.cause)
-    context.add_output_metadata({"state": sent.state.value, "recorded": recorded})
+        metadata[CAUSE] = sent.cause
+    context.add_output_metadata(metadata)
 
 
 @op(description="Fetch the results of an ended batch job once, validate, publish and record them.")

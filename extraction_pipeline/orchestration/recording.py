@@ -4,13 +4,14 @@ The mark comes last. A process that dies in between leaves the mark unset, and t
 written again: a repeated record says the same, a missing one would be a lie.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import DagsterInstance, OpExecutionContext
 
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.ledger import answers, documents, jobs
+from extraction_pipeline.ledger.records import jobs_of_extractions
 from extraction_pipeline.ledger.summary import jobs_of_documents
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.event_log import Record, write_records
@@ -99,20 +100,32 @@ def record_results(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
     return written
 
 
-def record_again(
-    pipeline: Pipeline,
-    collection: str,
-    version: str,
-    hashes: Sequence[str],
-    describe: Describe,
-    to: Recorder,
+def record_submissions_again(
+    pipeline: Pipeline, collection: str, version: str, hashes: Sequence[str], to: Recorder
 ) -> int:
-    """Write one stage's records of just these documents; documents not that far get none."""
+    """Write that a provider has the requests of just these documents, for those that it has."""
     with pipeline.engine.connect() as connection:
         found = jobs_of_documents(connection, collection, version, hashes)
-        rows = {job_id: jobs.job_by_id(connection, job_id) for job_id in found}
+    return _record_some(pipeline, found, submission_records, to)
+
+
+def record_extractions_again(
+    pipeline: Pipeline, collection: str, version: str, hashes: Sequence[str], to: Recorder
+) -> int:
+    """Write the records of what is published of just these documents."""
+    with pipeline.engine.connect() as connection:
+        found = jobs_of_extractions(connection, collection, version, hashes)
+    return _record_some(pipeline, found, extraction_records, to)
+
+
+def _record_some(
+    pipeline: Pipeline, documents_of: Mapping[int, Sequence[str]], describe: Describe, to: Recorder
+) -> int:
+    with pipeline.engine.connect() as connection:
+        rows = {job_id: jobs.job_by_id(connection, job_id) for job_id in documents_of}
     return sum(
-        _record_job(pipeline, rows[job_id], describe, to, some) for job_id, some in found.items()
+        _record_job(pipeline, rows[job_id], describe, to, hashes)
+        for job_id, hashes in documents_of.items()
     )
 
 

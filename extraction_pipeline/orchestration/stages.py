@@ -20,12 +20,13 @@ from extraction_pipeline.lifecycle.publishing import replay
 from extraction_pipeline.lifecycle.rereading import reread
 from extraction_pipeline.lifecycle.submission import submit_documents
 from extraction_pipeline.orchestration.partitions import parts_of_key, submissions_asset
-from extraction_pipeline.orchestration.recording import record_again, record_submission, recorder
-from extraction_pipeline.orchestration.records import (
-    document_records,
-    extraction_records,
-    submission_records,
+from extraction_pipeline.orchestration.recording import (
+    record_extractions_again,
+    record_submission,
+    record_submissions_again,
+    recorder,
 )
+from extraction_pipeline.orchestration.records import document_records
 
 HashesByVersion = dict[str, list[str]]
 
@@ -89,7 +90,7 @@ def submit_partitions(
         with pipeline.engine.connect() as connection:
             found = jobs_of_documents(connection, collection.name, version_name, hashes)
         before = [one for job, some in found.items() if job not in submitted for one in some]
-        record_again(pipeline, collection.name, version_name, before, submission_records, to)
+        record_submissions_again(pipeline, collection.name, version_name, before, to)
         missing = set(hashes).difference(*found.values())
         reasons.update(why_not(pipeline, collection, version_name, sorted(missing)))
     fail_for_the_rest(sum(len(hashes) for hashes in planned.values()), reasons, causes)
@@ -112,9 +113,7 @@ def replay_partitions(
             len(result.published),
             result.changed,
         )
-        record_again(
-            pipeline, collection.name, version_name, result.published, extraction_records, to
-        )
+        record_extractions_again(pipeline, collection.name, version_name, result.published, to)
         rest = sorted(set(hashes).difference(result.published))
         reasons.update(why_not(pipeline, collection, version_name, rest))
     waiting = reasons.pop(DocumentStatus.WAITING.value, 0)

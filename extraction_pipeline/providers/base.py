@@ -5,7 +5,7 @@ other methods make HTTP calls through `providers.http` and raise `providers.erro
 Nothing in this package knows Dagster or the database.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -112,6 +112,20 @@ class UploadReceipt:
 
 
 @dataclass(frozen=True)
+class Submission:
+    """What one create call is made of.
+
+    Where the provider takes an upload, `input_id` names it; where it does not, `payload` is the
+    file of request lines, each with its newline, that the call itself carries.
+    """
+
+    job_key: str
+    model: str
+    input_id: str | None = None
+    payload: Path | None = None
+
+
+@dataclass(frozen=True)
 class SubmissionReceipt:
     """The provider's acceptance of a job."""
 
@@ -127,6 +141,53 @@ class FoundJob:
     job_id: str
     provider_state: str
     created_at: datetime | None
+
+
+class SearchVerdict(StrEnum):
+    """What a search that came to its end says of a job key."""
+
+    FOUND = "found"
+    """At least one job is proven to carry it."""
+    ABSENT = "absent"
+    """No job carries it: the whole of the provider's list was read. Lists may lag a moment."""
+    UNCERTAIN = "uncertain"
+    """Neither is proven yet. Nothing may be sent again."""
+    REPEATABLE = "repeatable"
+    """The provider cannot be searched, and a create call repeated under the same job key with the
+    same payload gives the same job, so the repetition is the search."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The outcome of a search. `found` is empty but for `FOUND`; `possible` names the jobs that
+    stand in the way of certainty."""
+
+    verdict: SearchVerdict
+    found: tuple[FoundJob, ...] = ()
+    possible: tuple[str, ...] = ()
+
+    @classmethod
+    def of_whole_list(cls, found: Iterable[FoundJob]) -> "Search":
+        """Of a search that read everything there is and knows each of ours when it sees it."""
+        jobs = tuple(found)
+        return cls(SearchVerdict.FOUND if jobs else SearchVerdict.ABSENT, jobs)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What is known of a job that is looked for.
+
+    No create call of it was made before `first_tried_at`, and the last one began at
+    `last_tried_at`. Every custom id in it begins with `custom_id_prefix`, and no other job's do.
+    `known_job_ids` are jobs at the provider that are known to be others of ours.
+    """
+
+    job_key: str
+    first_tried_at: datetime
+    last_tried_at: datetime
+    request_count: int
+    custom_id_prefix: str
+    known_job_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -217,24 +278,37 @@ class BatchProvider(Protocol):
     def limits(self) -> ProviderLimits:
         """What one job may hold."""
 
+    @property
+    def needs_upload(self) -> bool:
+        """Whether the payload is brought first; else the create call itself carries it."""
+
+    def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
+        """Refuse a schema that the provider cannot take. Pure.
+
+        Raises `ConfigurationError` with the name of the field.
+        """
+
     def encode_request(self, request: ModelRequest) -> bytes:
-        """One line of the payload, without its newline. Pure and deterministic."""
+        """One line of the payload, without its newline. Pure and deterministic.
+
+        Raises `ConfigurationError` for parameters or text that cannot be sent.
+        """
 
     def upload(self, payload: Path, job_key: str) -> UploadReceipt:
         """Bring a payload to the provider. No job exists by it, so it may be tried again."""
 
-    def submit(self, input_id: str, job_key: str) -> SubmissionReceipt:
-        """Create the job: exactly one HTTP request, never repeated.
+    def submit(self, submission: Submission) -> SubmissionReceipt:
+        """Create the job: exactly one create call, never repeated.
 
         Raises `OutcomeUnknown` whenever the provider may have accepted, `CallRefused` only where
         an answer proves that it did not, and `CallFailed` only where the request never left (no
         connection came about).
         """
 
-    def find(self, job_key: str, since: datetime) -> tuple[FoundJob, ...]:
-        """All jobs at the provider that carry `job_key`, created after `since` (less a margin).
+    def find(self, sought: Sought) -> Search:
+        """Look for the jobs at the provider that carry a job key.
 
-        An empty tuple is a complete, successful search; a search that failed raises.
+        A verdict is that of a complete, successful search; a search that failed raises.
         """
 
     def status(self, job_id: str) -> JobStatus:

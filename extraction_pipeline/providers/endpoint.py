@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 from urllib.parse import urlsplit
 
 from extraction_pipeline.errors import ConfigurationError
@@ -10,12 +11,32 @@ _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
+class AnthropicOutput(StrEnum):
+    """How Anthropic is asked for an answer in the form of a schema."""
+
+    FORMAT = "format"
+    """`output_config.format`: enforced while the answer is made, for schemas within its limits."""
+    TOOL = "tool"
+    """The arguments of a tool that must be called: for any schema, and less strictly kept."""
+
+
+class GeminiSchemaField(StrEnum):
+    """Where a request to Gemini carries its schema. Reports disagree on which one works in a batch;
+    a trial with the model in question decides."""
+
+    RESPONSE_SCHEMA = "response_schema"
+    """Gemini's own subset of OpenAPI, converted."""
+    RESPONSE_JSON_SCHEMA = "response_json_schema"
+    """The JSON Schema as it is."""
+
+
 @dataclass(frozen=True)
 class ProviderEndpoint:
-    """Base URL, credentials and time-outs (seconds) of one provider.
+    """Base URL, credentials, time-outs (seconds) and ways of speaking of one provider.
 
     `poll_timeout` is for small readings, many of which must fit into one sensor tick;
-    `read_timeout` for uploads, create calls and results.
+    `read_timeout` for uploads, create calls and results. `organization` and `project` are OpenAI's;
+    the last three are those of the providers they are named after.
 
     Checked here, because the HTTP library quotes a bad header value, which would be the key, in its
     own error. Raises `ConfigurationError`, which quotes neither.
@@ -28,6 +49,9 @@ class ProviderEndpoint:
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
     poll_timeout: float = 10.0
+    anthropic_output: AnthropicOutput = AnthropicOutput.FORMAT
+    gemini_schema_field: GeminiSchemaField = GeminiSchemaField.RESPONSE_SCHEMA
+    infrai_capability: str = "ai.chat"
 
     def __post_init__(self) -> None:
         """Refuse what could not be sent, and settle the base URL's form."""

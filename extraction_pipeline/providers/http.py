@@ -14,7 +14,7 @@ Errors name the provider, method, path, status, code and request id: no key, no 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Generic, TypeVar
@@ -26,6 +26,7 @@ from requests.auth import AuthBase
 from urllib3.util import Retry
 
 from extraction_pipeline.providers.base import CallRecord, FailureKind
+from extraction_pipeline.providers.dialect import ErrorReading, ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import (
     CallFailed,
@@ -51,26 +52,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ProviderDialect:
-    """How one provider speaks on the level of HTTP.
-
-    `read_error_code` finds the provider's error code in the body of a failed call, or gives `None`;
-    it never raises. `account_codes` are those that mean "no credit" whatever the status.
-    """
-
-    provider: str
-    headers: Mapping[str, str] = field(repr=False)
-    request_id_header: str
-    read_error_code: Callable[[bytes], str | None]
-    account_codes: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
 class Reply(Generic[T]):
     """A successful call: what was read from its body, and what it said of itself."""
 
     value: T
     call: CallRecord
+    headers: Mapping[str, str] = field(repr=False)
 
 
 class HttpClient:
@@ -87,9 +74,13 @@ class HttpClient:
     def get(
         self, path: str, read: Callable[[bytes], T], params: Mapping[str, str] | None = None
     ) -> Reply[T]:
-        """A read. Raises `CallRefused` or `CallFailed`."""
+        """A small read. Raises `CallRefused` or `CallFailed`."""
         seconds = min(self._endpoint.poll_timeout, self._endpoint.read_timeout)
         return self._repeatable(self._pooled, "GET", path, read, params=params, seconds=seconds)
+
+    def fetch(self, path: str, read: Callable[[bytes], T]) -> Reply[T]:
+        """A read that may take long, such as results inside JSON. Raises as `get` does."""
+        return self._repeatable(self._pooled, "GET", path, read)
 
     def post(self, path: str, read: Callable[[bytes], T]) -> Reply[T]:
         """An action that may be asked for twice, such as a cancel. Raises as `get` does."""
@@ -97,28 +88,40 @@ class HttpClient:
             return self._repeatable(session, "POST", path, read)
 
     def upload(
-        self, path: str, body: Any, content_type: str, read: Callable[[bytes], T]
+        self,
+        path: str,
+        body: Any,
+        content_type: str,
+        read: Callable[[bytes], T],
+        headers: Mapping[str, str] | None = None,
     ) -> Reply[T]:
-        """Send a file-like `body` as a stream; nothing paid comes of it. Raises as `get` does."""
+        """Send bytes, or a file-like `body` as a stream; nothing paid comes of it. Raises as `get`
+        does."""
+        sent = {"Content-Type": content_type, **(headers or {})}
         with self._session() as session:
-            headers = {"Content-Type": content_type}
-            return self._repeatable(session, "POST", path, read, data=body, headers=headers)
+            return self._repeatable(session, "POST", path, read, data=body, headers=sent)
 
-    def create(self, path: str, body: bytes, read: Callable[[bytes], T]) -> Reply[T]:
-        """Make a job: one request, once, over a connection of its own.
+    def create(
+        self,
+        path: str,
+        body: Any,
+        read: Callable[[bytes], T],
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply[T]:
+        """Make a job: one request, once, over a connection of its own. `body` as for `upload`.
 
         A pooled connection may have been closed by the server meanwhile, which shows only after
         sending and would leave the outcome unknown for nothing.
         """
-        sent = "whether the job exists is not known"
-        headers = {"Content-Type": "application/json", "Connection": "close"}
+        unknown = "whether the job exists is not known"
+        sent = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
         with self._session() as session:
             try:
-                answer = self._exchange(session, "POST", path, data=body, headers=headers)
+                answer = self._exchange(session, "POST", path, data=body, headers=sent)
             except _NoAnswer as failure:
                 error: ProviderError = (
                     OutcomeUnknown(
-                        f"{self._name('POST', path)}: {failure.what}; {sent}.",
+                        f"{self._name('POST', path)}: {failure.what}; {unknown}.",
                         kind=FailureKind.TRANSPORT,
                     )
                     if failure.sent
@@ -127,7 +130,7 @@ class HttpClient:
             else:
                 if 200 <= answer.status < 300:
                     try:
-                        return Reply(read(answer.body), answer.call)
+                        return Reply(read(answer.body), answer.call, answer.headers)
                     except ValueError:
                         what = "the answer could not be read"
                 elif proves_refusal(answer.status):
@@ -135,14 +138,19 @@ class HttpClient:
                 else:
                     what = "no proof of refusal"
                 error = OutcomeUnknown(
-                    f"{self._name('POST', path, answer)}: {what}; {sent}.",
+                    f"{self._name('POST', path, answer)}: {what}; {unknown}.",
                     kind=FailureKind.TRANSPORT,
                     **self._details(answer),
                 )
         raise error
 
     @contextmanager
-    def download(self, path: str, expected_bytes: int | None = None) -> Iterator[Iterator[bytes]]:
+    def download(
+        self,
+        path: str,
+        expected_bytes: int | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Iterator[Iterator[bytes]]:
         """Stream a body in chunks. `expected_bytes` is its size as told elsewhere, if known.
 
         The iterator raises `CallFailed` when the body ends before its framing or that size says.
@@ -150,7 +158,7 @@ class HttpClient:
         would end in the same way whether it is whole or cut.
         """
         try:
-            response = self._send(self._pooled, "GET", path)
+            response = self._send(self._pooled, "GET", path, params=params)
         except _NoAnswer as failure:
             raise self._failed("GET", path, failure.what) from None
         with response:
@@ -196,7 +204,7 @@ class HttpClient:
             if not 200 <= answer.status < 300:
                 raise self._error(method, path, answer)
             try:
-                return Reply(read(answer.body), answer.call)
+                return Reply(read(answer.body), answer.call, answer.headers)
             except ValueError:
                 error = CallFailed(
                     f"{self._name(method, path, answer)}: the answer could not be read.",
@@ -265,7 +273,7 @@ class HttpClient:
 
     def _error(self, method: str, path: str, answer: "_Answer") -> ProviderError:
         """The error for an answer whose status is not a success."""
-        kind = failure_kind(answer.status, answer.code, self._dialect.account_codes)
+        kind = answer.error.kind or failure_kind(answer.status, None, frozenset())
         refused = 400 <= answer.status < 500 and answer.status not in (408, 425)
         error = CallRefused if refused else CallFailed
         return error(
@@ -279,20 +287,20 @@ class HttpClient:
         return CallFailed(f"{self._name(method, path)}: {what}.", kind=FailureKind.TRANSPORT)
 
     def _name(self, method: str, path: str, answer: "_Answer | None" = None) -> str:
-        name = f"{self._dialect.provider}: {method} {path}"
+        name = f"{self._dialect.provider}: {method} {path.partition('?')[0]}"
         if answer is None:
             return name
         said = ", ".join(
-            [f"HTTP {answer.status}"]
-            + ([f"code {answer.code}"] if answer.code else [])
+            [f"HTTP {answer.call.http_status}"]
+            + ([f"code {answer.error.code}"] if answer.error.code else [])
             + ([f"request id {answer.call.request_id}"] if answer.call.request_id else [])
         )
         return f"{name} answered {said}"
 
     def _details(self, answer: "_Answer") -> dict[str, Any]:
         return {
-            "http_status": answer.status,
-            "code": answer.code,
+            "http_status": answer.call.http_status,
+            "code": answer.error.code,
             "request_id": answer.call.request_id,
             "retry_after": answer.retry_after,
         }
@@ -332,15 +340,19 @@ class _NoAnswer(Exception):
 
 
 class _Answer:
-    """A whole HTTP answer of any status."""
+    """A whole HTTP answer. `status` is what it means, which a provider may say in the body only."""
 
     def __init__(self, response: requests.Response, body: bytes, dialect: ProviderDialect) -> None:
-        self.status = response.status_code
         self.body = body
-        self.call = CallRecord(
-            http_status=self.status,
-            request_id=safe_token(response.headers.get(dialect.request_id_header)),
-        )
-        succeeded = 200 <= self.status < 300
-        self.code = None if succeeded else safe_token(dialect.read_error_code(body))
-        self.retry_after = retry_after_seconds(response.headers, datetime.now(UTC))
+        self.headers = response.headers
+        self.status = dialect.status_within(response.status_code, body)
+        request_id = dialect.request_id_within(body)
+        if dialect.request_id_header is not None:
+            request_id = response.headers.get(dialect.request_id_header) or request_id
+        self.call = CallRecord(response.status_code, safe_token(request_id))
+        self.error = ErrorReading()
+        if not 200 <= self.status < 300:
+            said = dialect.read_error(self.status, self.headers, body)
+            self.error = replace(said, code=safe_token(said.code))
+        told = retry_after_seconds(self.headers, datetime.now(UTC))
+        self.retry_after = self.error.retry_after if told is None else told

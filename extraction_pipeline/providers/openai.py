@@ -5,54 +5,51 @@ idempotent at OpenAI (nothing of the kind is documented), so the job key travels
 batch's metadata and in the payload's file name.
 """
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import quote
+from typing import Any
 
 import orjson
 from requests_toolbelt import MultipartEncoder
 
 from extraction_pipeline.providers.base import (
     DecodedResult,
-    FailureKind,
     FoundJob,
     JobStatus,
     ModelRequest,
     ProviderLimits,
     ResultReference,
+    Search,
+    Sought,
+    Submission,
     SubmissionReceipt,
     UploadReceipt,
 )
+from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
-from extraction_pipeline.providers.errors import CallFailed, CallRefused
-from extraction_pipeline.providers.http import HttpClient, ProviderDialect
+from extraction_pipeline.providers.errors import CallRefused
+from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
 from extraction_pipeline.providers.openai_translation import (
-    ACCOUNT_CODES,
     CHAT_COMPLETIONS,
     as_time,
+    check_schema,
     decode_result,
     encode_request,
     job_status,
-    read_error_code,
+    read_error,
 )
 from extraction_pipeline.providers.openai_wire import BatchPage, FilePage, WireBatch, WireFile
+from extraction_pipeline.providers.paging import pages_by_id
 
 JOB_KEY_METADATA = "extraction_job_key"
 LIMITS = ProviderLimits(
     requests_per_job=50_000, bytes_per_job=200_000_000, result_retention_days=30
 )
 """From OpenAI's batch guide; 200 MB are taken as the smaller, decimal number."""
-
-LONGEST_SEARCH_PAGES = 2_000
-"""Pages of 100 batches, or 10,000 files, that a search reads before it gives up (and says so)."""
-
-_JOB_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_Page = TypeVar("_Page", BatchPage, FilePage)
 
 
 class OpenAIBatchProvider:
@@ -74,9 +71,8 @@ class OpenAIBatchProvider:
             ProviderDialect(
                 provider=name,
                 headers={key: value for key, value in headers.items() if value is not None},
+                read_error=read_error,
                 request_id_header="x-request-id",
-                read_error_code=read_error_code,
-                account_codes=ACCOUNT_CODES,
             ),
         )
 
@@ -94,6 +90,15 @@ class OpenAIBatchProvider:
     def limits(self) -> ProviderLimits:
         """What one job may hold."""
         return self._limits
+
+    @property
+    def needs_upload(self) -> bool:
+        """The payload is a file of its own at the provider."""
+        return True
+
+    def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
+        """See `openai_translation.check_schema`."""
+        check_schema(schema_name, json_schema)
 
     def encode_request(self, request: ModelRequest) -> bytes:
         """One input line; see `openai_translation.encode_request`."""
@@ -117,89 +122,66 @@ class OpenAIBatchProvider:
             )
         return UploadReceipt(reply.value.id, reply.call)
 
-    def submit(self, input_id: str, job_key: str) -> SubmissionReceipt:
+    def submit(self, submission: Submission) -> SubmissionReceipt:
         """Create the batch: one request, never repeated."""
         body = orjson.dumps(
             {
-                "input_file_id": input_id,
+                "input_file_id": submission.input_id,
                 "endpoint": CHAT_COMPLETIONS,
                 "completion_window": "24h",
-                "metadata": {JOB_KEY_METADATA: _checked(job_key)},
+                "metadata": {JOB_KEY_METADATA: checked_job_key(submission.job_key)},
             }
         )
         reply = self._http.create("/batches", body, WireBatch.model_validate_json)
         return SubmissionReceipt(reply.value.id, reply.value.status, reply.call)
 
-    def find(self, job_key: str, since: datetime) -> tuple[FoundJob, ...]:
-        """All batches that carry `job_key`, in their metadata or in their input file's name.
+    def find(self, sought: Sought) -> Search:
+        """All batches that carry the job key, in their metadata or in their input file's name.
 
-        Every page is read to the end: the order of batches is not documented, so `since` cannot
-        end the search early, and a match is a match whatever the clocks say. A search that cannot
-        be completed raises `CallFailed`.
+        Every page is read to the end: the order of batches is not documented, so no time can end
+        the search early, and a match is a match whatever the clocks say. A search that cannot be
+        completed raises `CallFailed`.
         """
-        name = _file_name(job_key)
+        name = _file_name(sought.job_key)
+        files = {"purpose": "batch", "limit": "10000"}
         inputs = {
             file.id
-            for page in self._pages("/files", FilePage, {"purpose": "batch", "limit": "10000"})
+            for page in pages_by_id(
+                self._http, "/files", FilePage.model_validate_json, files, "after"
+            )
             for file in page.data
             if file.filename == name
         }
         found = {
             batch.id: FoundJob(batch.id, batch.status, as_time(batch.created_at))
-            for page in self._pages("/batches", BatchPage, {"limit": "100"})
+            for page in pages_by_id(
+                self._http, "/batches", BatchPage.model_validate_json, {"limit": "100"}, "after"
+            )
             for batch in page.data
-            if (batch.metadata or {}).get(JOB_KEY_METADATA) == job_key
+            if (batch.metadata or {}).get(JOB_KEY_METADATA) == sought.job_key
             or batch.input_file_id in inputs
         }
-        return tuple(found.values())
+        return Search.of_whole_list(found.values())
 
     def status(self, job_id: str) -> JobStatus:
         """One reading of the batch."""
-        reply = self._http.get(f"/batches/{_segment(job_id)}", WireBatch.model_validate_json)
+        reply = self._http.get(f"/batches/{path_segment(job_id)}", WireBatch.model_validate_json)
         return job_status(reply.value, reply.call)
 
     def download(self, result: ResultReference) -> AbstractContextManager[Iterator[bytes]]:
         """Stream one result file, held against the size that the file's own record gives."""
-        path = f"/files/{_segment(result.reference)}"
+        path = f"/files/{path_segment(result.reference)}"
         expected = self._http.get(path, WireFile.model_validate_json).value.bytes
         return self._http.download(f"{path}/content", expected)
 
     def cancel(self, job_id: str) -> JobStatus:
         """Ask for the batch to stop. A batch that is at its end already is returned as it is."""
-        path = f"/batches/{_segment(job_id)}/cancel"
+        path = f"/batches/{path_segment(job_id)}/cancel"
         try:
             reply = self._http.post(path, WireBatch.model_validate_json)
-        except CallRefused as error:
-            if error.http_status not in (400, 409):
-                raise
-            status = self.status(job_id)
-            if not status.phase.is_end:
-                raise
-            return status
+        except CallRefused as refusal:
+            return end_instead(refusal, lambda: self.status(job_id))
         return job_status(reply.value, reply.call)
-
-    def _pages(self, path: str, form: type[_Page], params: dict[str, str]) -> Iterator[_Page]:
-        """Every page of a list. Raises `CallFailed` rather than ending before the list does."""
-        read: Callable[[bytes], _Page] = form.model_validate_json
-        seen: set[str] = set()
-        query = dict(params)
-        for _ in range(LONGEST_SEARCH_PAGES):
-            page = self._http.get(path, read, query).value
-            yield page
-            if not page.has_more:
-                return
-            new = [item.id for item in page.data if item.id not in seen]
-            if not new:
-                raise self._incomplete(path, "a page brought nothing new")
-            seen.update(new)
-            query["after"] = page.data[-1].id
-        raise self._incomplete(path, f"there are more than {LONGEST_SEARCH_PAGES} pages")
-
-    def _incomplete(self, path: str, why: str) -> CallFailed:
-        return CallFailed(
-            f"{self._name}: the search of {path} could not be completed: {why}.",
-            kind=FailureKind.TRANSPORT,
-        )
 
 
 def build_openai(endpoint: ProviderEndpoint) -> OpenAIBatchProvider:
@@ -212,19 +194,5 @@ def build_local(endpoint: ProviderEndpoint) -> OpenAIBatchProvider:
     return OpenAIBatchProvider("local", endpoint, replace(LIMITS, result_retention_days=None))
 
 
-def _checked(job_key: str) -> str:
-    if not _JOB_KEY.fullmatch(job_key):
-        raise ValueError("a job key consists of 1 to 200 of A-Z, a-z, 0-9, '.', '_' and '-'")
-    return job_key
-
-
 def _file_name(job_key: str) -> str:
-    return f"extraction-{_checked(job_key)}.jsonl"
-
-
-def _segment(identifier: str) -> str:
-    """An id of the provider's as one segment of a path."""
-    segment = quote(identifier, safe="")
-    if segment in ("", ".", ".."):
-        raise ValueError("an id of the provider's is empty or a path")
-    return segment
+    return f"extraction-{checked_job_key(job_key)}.jsonl"

@@ -4,12 +4,11 @@ Requests are chat completions with a strict JSON schema in `response_format`. Ch
 rather than the Responses API, because that is what every compatible server speaks too.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-import orjson
-
-from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.providers.base import (
     AnswerOutcome,
     CallRecord,
@@ -24,16 +23,24 @@ from extraction_pipeline.providers.base import (
     TokenUsage,
     UndecodableResult,
 )
+from extraction_pipeline.providers.dialect import ErrorReading
 from extraction_pipeline.providers.http_failures import failure_kind
 from extraction_pipeline.providers.openai_wire import (
     ChatBody,
     ChatMessage,
     ErrorBody,
     ResponseEnvelope,
+    ResultLine,
     WireBatch,
     WireError,
-    parse_result_line,
 )
+from extraction_pipeline.providers.request_line import checked_parameters, encoded_line
+from extraction_pipeline.providers.schema_nodes import (
+    require_closed_object,
+    schema_nodes,
+    unfit_schema,
+)
+from extraction_pipeline.providers.wire import parse_line, valid_unicode
 
 CHAT_COMPLETIONS = "/v1/chat/completions"
 TOKEN_LIMIT_EXCEEDED = "token_limit_exceeded"
@@ -62,9 +69,40 @@ _LINE_CODES = {
 _RESERVED = frozenset(
     {"model", "messages", "response_format", "max_completion_tokens", "max_tokens", "n", "stream"}
 )
-_LINE_SEPARATORS = {
-    character.encode(): f"\\u{ord(character):04x}".encode() for character in "\u0085\u2028\u2029"
-}
+_SCHEMA_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+MOST_LEVELS = 10
+MOST_PROPERTIES = 5_000
+MOST_ENUM_VALUES = 1_000
+MOST_CHARACTERS = 120_000
+"""Limits of a strict schema, as in OpenAI's guide to structured outputs (2026)."""
+
+
+def check_schema(schema_name: str, json_schema: Mapping[str, Any]) -> None:
+    """Refuse a schema beyond what OpenAI's guide to structured outputs allows.
+
+    Raises `ConfigurationError` with the name of the field.
+    """
+    if not _SCHEMA_NAME.fullmatch(schema_name):
+        raise unfit_schema(
+            "OpenAI", schema_name, "its name", "is not 1 to 64 of A-Z, a-z, 0-9, _ and -"
+        )
+    properties = values = characters = 0
+    for node in schema_nodes("OpenAI", schema_name, json_schema):
+        require_closed_object("OpenAI", schema_name, node)
+        names, enum = node.schema.get("properties", ()), node.schema.get("enum", ())
+        properties += len(names)
+        values += len(enum)
+        characters += sum(len(str(text)) for text in (*names, *enum))
+        for count, most, what in (
+            (node.level, MOST_LEVELS, "levels"),
+            (properties, MOST_PROPERTIES, "properties"),
+            (values, MOST_ENUM_VALUES, "enum values"),
+            (characters, MOST_CHARACTERS, "characters of names and enum values"),
+        ):
+            if count > most:
+                reason = f"goes past the {most:,} {what} that a schema may have"
+                raise unfit_schema("OpenAI", schema_name, node.field, reason)
 
 
 def encode_request(request: ModelRequest) -> bytes:
@@ -73,12 +111,6 @@ def encode_request(request: ModelRequest) -> bytes:
     Raises `ConfigurationError` for a parameter that this module sets itself, or text that is no
     valid Unicode.
     """
-    taken = sorted(_RESERVED & request.parameters.keys())
-    if taken:
-        raise ConfigurationError(
-            f"The parameters of model {request.model} set {', '.join(taken)}.",
-            remedy="Take it out: the pipeline sets it from the extraction version itself.",
-        )
     body = {
         "model": request.model,
         "messages": [
@@ -94,7 +126,7 @@ def encode_request(request: ModelRequest) -> bytes:
             },
         },
         "max_completion_tokens": request.max_output_tokens,
-        **dict(sorted(request.parameters.items())),
+        **checked_parameters(request, _RESERVED),
     }
     line = {
         "custom_id": request.custom_id,
@@ -102,19 +134,7 @@ def encode_request(request: ModelRequest) -> bytes:
         "url": CHAT_COMPLETIONS,
         "body": body,
     }
-    try:
-        encoded = orjson.dumps(line)
-    except TypeError:
-        encoded = None
-    if encoded is None:
-        raise ConfigurationError(
-            f"Request {request.custom_id} cannot be written as JSON in UTF-8.",
-            remedy="Its text, schema or parameters hold a value that JSON or Unicode lacks.",
-        )
-    # Legal inside a JSON string, but some readers of JSON lines end a line there.
-    for character, escape in _LINE_SEPARATORS.items():
-        encoded = encoded.replace(character, escape)
-    return encoded
+    return encoded_line(line, request.custom_id)
 
 
 def read_error_code(body: bytes) -> str | None:
@@ -124,6 +144,12 @@ def read_error_code(body: bytes) -> str | None:
     except ValueError:
         return None
     return error.code or error.type
+
+
+def read_error(status: int, headers: Mapping[str, str], body: bytes) -> ErrorReading:
+    """What a failed call says; a lack of credit is told by the code, under 429 or any status."""
+    code = read_error_code(body)
+    return ErrorReading(code, FailureKind.ACCOUNT if code in ACCOUNT_CODES else None)
 
 
 def job_status(batch: WireBatch, call: CallRecord) -> JobStatus:
@@ -200,7 +226,7 @@ def _job_failure_kind(error: WireError | None) -> FailureKind:
 def decode_result(line: bytes) -> DecodedResult:
     """Translate one line of an output or error file. Raises `UndecodableResult`."""
     try:
-        result = parse_result_line(line)
+        result = parse_line(line, ResultLine, "custom_id")
     except ValueError as unreadable:
         raise UndecodableResult(str(unreadable)) from None
     response = result.response or ResponseEnvelope()
@@ -211,13 +237,13 @@ def decode_result(line: bytes) -> DecodedResult:
     return DecodedResult(
         custom_id=result.custom_id,
         outcome=outcome,
-        text=_valid_unicode(text),
+        text=valid_unicode(text),
         http_status=response.status_code,
         request_id=response.request_id,
         model=body.model,
         usage=TokenUsage(usage.prompt_tokens, usage.completion_tokens) if usage else TokenUsage(),
         error_code=(error.code or error.type) if error else None,
-        error_message=_valid_unicode(error.message) if error else None,
+        error_message=valid_unicode(error.message) if error else None,
     )
 
 
@@ -278,10 +304,3 @@ def _said(message: ChatMessage) -> tuple[str | None, str | None]:
     texts = [part.text for part in message.content if part.text is not None]
     refusals = [part.refusal for part in message.content if part.refusal]
     return "".join(texts) if texts else None, message.refusal or "".join(refusals) or None
-
-
-def _valid_unicode(text: str | None) -> str | None:
-    """The text with lone surrogates, which no UTF-8 can hold, replaced by U+FFFD."""
-    if text is None or text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

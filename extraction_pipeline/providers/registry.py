@@ -4,8 +4,11 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.providers.base import BatchProvider
+from extraction_pipeline.providers.anthropic import build_anthropic
+from extraction_pipeline.providers.base import BatchProvider, ModelRequest
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.gemini import build_gemini
+from extraction_pipeline.providers.infrai import build_infrai
 from extraction_pipeline.providers.openai import build_local, build_openai
 
 
@@ -14,11 +17,17 @@ class ProviderName(StrEnum):
 
     LOCAL = "local"
     OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+    INFRAI = "infrai"
 
 
 _BUILDERS: Mapping[ProviderName, Callable[[ProviderEndpoint], BatchProvider]] = {
     ProviderName.LOCAL: build_local,
     ProviderName.OPENAI: build_openai,
+    ProviderName.ANTHROPIC: build_anthropic,
+    ProviderName.GEMINI: build_gemini,
+    ProviderName.INFRAI: build_infrai,
 }
 _KEYLESS = frozenset({ProviderName.LOCAL})
 
@@ -34,3 +43,14 @@ def build_provider(name: ProviderName, endpoint: ProviderEndpoint) -> BatchProvi
             remedy=f"Set EXTRACTION_{name.upper()}_API_KEY in the environment.",
         )
     return _BUILDERS[name](endpoint)
+
+
+def check_request(name: ProviderName, endpoint: ProviderEndpoint, request: ModelRequest) -> None:
+    """Refuse what the provider would refuse of any request like this one: its schema, and
+    parameters that the pipeline sets itself. Makes no call and needs no key.
+
+    Raises `ConfigurationError` with the name of the field or parameter.
+    """
+    provider = _BUILDERS[name](endpoint)
+    provider.check_schema(request.schema_name, request.json_schema)
+    provider.encode_request(request)

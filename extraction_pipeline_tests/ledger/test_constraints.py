@@ -7,14 +7,18 @@ from sqlalchemy import Connection, Engine, text
 
 from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline_tests.conftest import TEMPLATE
+from extraction_pipeline_tests.ledger.databases import database
 from extraction_pipeline_tests.ledger.rows import HASH, insert
 
 
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
-    opened = open_engine(database_url)
-    yield opened
-    opened.dispose()
+@pytest.fixture(scope="module")
+def engine(postgres_url: str) -> Iterator[Engine]:
+    """One database with all tables; no test of this file commits."""
+    with database(postgres_url, TEMPLATE) as url:
+        opened = open_engine(url)
+        yield opened
+        opened.dispose()
 
 
 @pytest.fixture

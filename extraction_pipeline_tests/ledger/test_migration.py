@@ -1,13 +1,11 @@
 """The migration makes the tables that the code knows, once, whoever runs it and how often."""
 
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy import Engine, text
 
 from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger.database import open_engine
@@ -15,26 +13,13 @@ from extraction_pipeline.ledger.migrate import migrate, require_current
 from extraction_pipeline.ledger.states import DocumentState, ItemState, JobState
 from extraction_pipeline.ledger.tables import SCHEMA, metadata
 from extraction_pipeline_tests.faults.worker import working
-
-
-@contextmanager
-def empty_database(postgres_url: str) -> Iterator[str]:
-    name = f"empty_{uuid.uuid4().hex[:12]}"
-    admin = create_engine(
-        make_url(postgres_url).set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT"
-    )
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    yield make_url(postgres_url).set(database=name).render_as_string(hide_password=False)
-    with admin.connect() as connection:
-        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    admin.dispose()
+from extraction_pipeline_tests.ledger.databases import database
 
 
 @pytest.fixture
 def empty_url(postgres_url: str) -> Iterator[str]:
     """A database without any table."""
-    with empty_database(postgres_url) as url:
+    with database(postgres_url) as url:
         yield url
 
 
@@ -94,7 +79,7 @@ def test_the_migration_makes_what_the_code_knows(empty: Engine, postgres_url: st
         )
         assert compare_metadata(context, metadata) == []
     # Alembic compares no checks, no conditions of indexes and no enums: PostgreSQL does.
-    with empty_database(postgres_url) as url:
+    with database(postgres_url) as url:
         direct = open_engine(url)
         with direct.begin() as connection:
             connection.execute(text("CREATE SCHEMA extraction"))

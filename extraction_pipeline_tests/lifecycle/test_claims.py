@@ -211,6 +211,12 @@ def test_a_payload_that_changed_since_it_was_built_is_not_sent(
     with pytest.raises(StoreError, match="damaged"):
         driven.resolve(job_id)
     assert (driven.job(job_id).state, proxy.count(CREATE)) == (JobState.PREPARED, 0)
+    workplace.write(1, start=2)
+    driven.scan()
+    driven.execute("UPDATE extraction.batch_jobs SET due_at = now()")
+    report = driven.submit()  # it is nobody else's trouble
+    assert (len(report.submitted), report.waiting) == (1, [job_id])
+    assert "damaged" in report.causes[0]
     place.write_bytes(content)
     assert driven.resolve(job_id).state is JobState.SUBMITTED
 

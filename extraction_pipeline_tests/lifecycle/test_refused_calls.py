@@ -116,6 +116,27 @@ def test_a_rejected_job_fails_its_documents_and_the_others_go_on(
     assert (counted.published, counted.failed, counted.waiting) == (2, 1, 0)
 
 
+@pytest.mark.parametrize("route", [UPLOAD, CREATE], ids=["upload", "create"])
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_base_url_without_the_api_fails_no_document(
+    driven: Driven, workplace: Workplace, proxy: Proxy, route: Route, status: int
+) -> None:
+    """A slip in the settings is no fault of the documents, and is mended without a new version."""
+    workplace.write(2)
+    driven = limited(driven, ONE_A_JOB)
+    driven.scan()
+    proxy.plan(route, answer(status), times=None)
+    report = driven.submit()
+    assert (len(report.waiting), len(report.causes), proxy.count(route)) == (2, 1, 1)
+    assert driven.items() == {("claimed", None, None): 2}
+    proxy.forget_plans()
+    for job_id in report.jobs:
+        assert driven.resolve(job_id).state is JobState.SUBMITTED
+        driven.finished(job_id)
+        assert driven.creates(job_id) == 1
+    assert driven.summary().published == 2
+
+
 def test_a_server_that_is_not_there_was_sent_nothing(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:

@@ -58,10 +58,8 @@ from extraction_pipeline_tests.faults.result_rows import (
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 
 MAX_ATTEMPTS = 2
-import os
-
-EXAMPLES = int(os.environ.get("EX", "15"))
-STEP_COUNT = int(os.environ.get("SC", "12"))
+EXAMPLES = 15
+STEP_COUNT = 12
 TO_SEND = (
     JobState.PREPARING,
     JobState.PREPARED,

@@ -35,10 +35,13 @@ def installed(
 @pytest.fixture
 def proxy(installed: Installed) -> Iterator[Proxy]:
     """A proxy that every process of this test has for its provider."""
-    environment = installed.workplace.environment
     with running_proxy(installed.server.base_url) as running:
-        environment.setenv("EXTRACTION_LOCAL_BASE_URL", running.base_url)
-        # The held call must still be waiting when the process is killed.
-        environment.setenv("EXTRACTION_READ_TIMEOUT", str(2 * HELD_SECONDS))
+        installed.workplace.environment.setenv("EXTRACTION_LOCAL_BASE_URL", running.base_url)
         forget_pipeline()
         yield running
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that wait for as long as a test holds a call of theirs."""
+    monkeypatch.setenv("EXTRACTION_READ_TIMEOUT", str(2 * HELD_SECONDS))

@@ -94,10 +94,11 @@ class Installed:
         wait_until(none_left)
 
     def requested_ago(self, seconds: float) -> None:
-        """Let all runs that the sensor asked for have been asked for so long ago."""
+        """Let the sensor have asked for all runs so long ago, for jobs that had ended by then."""
         self.execute(
             "UPDATE extraction.batch_jobs"
-            " SET run_requested_at = now() - make_interval(secs => :seconds)",
+            " SET run_requested_at = now() - make_interval(secs => :seconds),"
+            " ended_at = now() - make_interval(secs => :seconds + 60)",
             seconds=seconds,
         )
 

@@ -114,7 +114,8 @@ def spoilt(results: bytes) -> bytes:
 def test_what_the_database_says_of_a_refused_row_is_not_passed_on(installed: Installed) -> None:
     write_notes(installed)
     installed.execute(
-        "ALTER TABLE extraction.document_sources ADD CONSTRAINT test_refusal CHECK (length(path) < 3)"
+        "ALTER TABLE extraction.document_sources"
+        " ADD CONSTRAINT test_refusal CHECK (length(path) < 3)"
     )
     result = installed.run("scan_collections", "scan_documents", {"collections": ["notes"]})
     assert cause(result) == (

@@ -80,6 +80,11 @@ def test_a_second_version_is_one_more_partition_of_the_version_dimension(
         (changed("discharge_summary", "diary"), "document type 'diary'", "Use one of"),
         (changed("discharge_summary", "no.such:Thing"), "module no.such was not", "Install it"),
         (changed("active_version: v1", "active_version: v9"), "version 'v9'", "Use one of v1"),
+        (
+            VALID + "  v2: {provider: gemini, model: m, parameters: {candidateCount: 2}}\n",
+            "set candidateCount",
+            "Take it out",
+        ),
     ],
 )
 def test_a_collection_that_cannot_work_is_refused_when_definitions_load(

@@ -78,7 +78,7 @@ def test_a_night_records_what_it_did_and_a_second_one_submits_nothing(
     for day in ("2026-11-20", "2026-11-19", "2026-03-01"):
         assert night(installed, day).success
         again = metadata_of(record_of(installed, day))
-        assert (again["new"], again["submitted"], again["published"]) == (0, 0, 4)
+        assert (again["new"], again["submitted"], again["published"]) == (0, 0, 3)
     assert installed.provider_jobs() - jobs == 1
     assert installed.ledger_keys() == installed.materialized("extractions") <= keys(hashes)
     nights = installed.instance.get_materialized_partitions(NIGHT)
@@ -105,6 +105,7 @@ def test_the_record_of_a_night_has_a_row_for_each_collection(installed: Installe
     assert metadata_of(record_of(installed, "2026-11-20"))["submitted"] == 3
 
 
+@pytest.mark.usefixtures("patient")
 def test_two_nights_at_once_submit_once(installed: Installed, proxy: Proxy) -> None:
     installed.workplace.write(4)
     hold = Hold(forward=True)
@@ -114,8 +115,10 @@ def test_two_nights_at_once_submit_once(installed: Installed, proxy: Proxy) -> N
         asset_process(installed, NIGHTLY, "2026-11-21") as second,
     ):
         assert hold.reached.wait(HELD_SECONDS)
-        # One of them waits for the provider; the other one finds all documents claimed.
-        wait_until(lambda: first.poll() is not None or second.poll() is not None, HELD_SECONDS)
+        # One of them waits for the provider. The other one scans, and finds all documents claimed.
+        (began,) = installed.query("SELECT clock_timestamp()")
+        seen_since = "SELECT 1 FROM extraction.document_sources WHERE last_seen_at > :began"
+        wait_until(lambda: installed.query(seen_since, began=began), HELD_SECONDS)
         hold.release.set()
         ended_well(first)
         ended_well(second)

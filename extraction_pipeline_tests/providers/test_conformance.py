@@ -1,4 +1,4 @@
-"""The whole life of a job, for every provider there is, on a real server process."""
+"""The whole life of a job, in every wire format that the batch server speaks, on a real one."""
 
 import json
 import os
@@ -17,6 +17,9 @@ from extraction_pipeline.providers.base import (
     JobStatus,
     ModelRequest,
     ResultKind,
+    Search,
+    Sought,
+    Submission,
 )
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
@@ -29,6 +32,8 @@ from extraction_pipeline_tests.batch_server.process import (
 
 KEY = "sk-test"
 SINCE = datetime.now(UTC) - timedelta(minutes=10)
+SPOKEN = (ProviderName.LOCAL, ProviderName.OPENAI)
+"""The providers whose wire format the batch server speaks."""
 SCHEMA = {
     "type": "object",
     "properties": {"title": {"type": ["string", "null"]}},
@@ -51,7 +56,7 @@ def provider_at(name: ProviderName, base_url: str, key: str = KEY) -> BatchProvi
     return build_provider(name, endpoint)
 
 
-@pytest.fixture(params=ProviderName)
+@pytest.fixture(params=SPOKEN)
 def provider(request, server) -> BatchProvider:
     return provider_at(request.param, server.base_url)
 
@@ -82,7 +87,16 @@ def write(folder: Path, provider: BatchProvider, requests: list[ModelRequest]) -
 
 def submit(folder: Path, provider: BatchProvider, job_key: str, *requests: ModelRequest) -> str:
     receipt = provider.upload(write(folder, provider, list(requests)), job_key)
-    return provider.submit(receipt.input_id, job_key).job_id
+    return provider.submit(of(receipt.input_id, job_key)).job_id
+
+
+def of(input_id: str, job_key: str) -> Submission:
+    return Submission(job_key, "rules-baseline", input_id=input_id)
+
+
+def find(provider: BatchProvider, job_key: str, count: int = 1) -> Search:
+    now = datetime.now(UTC)
+    return provider.find(Sought(job_key, SINCE, now, count, custom_id_prefix="job-"))
 
 
 def ended(provider: BatchProvider, job_id: str) -> JobStatus:
@@ -103,12 +117,12 @@ def lines(provider: BatchProvider, status: JobStatus, kind: ResultKind) -> list[
 def test_a_job_from_upload_to_results(tmp_path, provider, job_key):
     requests = [request_of(number) for number in range(40)]
     receipt = provider.upload(write(tmp_path, provider, requests), job_key)
-    assert provider.find(job_key, SINCE) == ()
-    submitted = provider.submit(receipt.input_id, job_key)
+    assert find(provider, job_key, 40).found == ()
+    submitted = provider.submit(of(receipt.input_id, job_key))
     assert (submitted.call.http_status, receipt.call.http_status) == (200, 200)
     assert submitted.call.request_id and receipt.call.request_id
 
-    (found,) = provider.find(job_key, SINCE)
+    (found,) = find(provider, job_key, 40).found
     assert found.job_id == submitted.job_id
     assert found.created_at is not None and found.created_at > SINCE
 
@@ -155,9 +169,9 @@ def test_an_answer_over_its_limit_is_truncated(tmp_path, provider, job_key):
 
 def test_a_payload_that_is_not_there_is_refused(provider, job_key):
     with pytest.raises(CallRefused) as caught:
-        provider.submit("file-none", job_key)
+        provider.submit(of("file-none", job_key))
     assert caught.value.http_status == 400
-    assert provider.find(job_key, SINCE) == ()
+    assert find(provider, job_key).found == ()
 
 
 def test_what_is_not_there_is_refused(provider):
@@ -167,7 +181,7 @@ def test_what_is_not_there_is_refused(provider):
         assert caught.value.http_status == 404
 
 
-@pytest.mark.parametrize("name", ProviderName)
+@pytest.mark.parametrize("name", SPOKEN)
 def test_a_wrong_key_is_an_account_failure(server, name, tmp_path):
     provider = provider_at(name, server.base_url, key="sk-other")
     with pytest.raises(CallRefused) as caught:
@@ -182,7 +196,7 @@ def slow_server(tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize("name", ProviderName)
+@pytest.mark.parametrize("name", SPOKEN)
 def test_a_job_that_is_cancelled_keeps_what_was_done(tmp_path, slow_server, name, job_key):
     provider = provider_at(name, slow_server.base_url)
     job_id = submit(tmp_path, provider, job_key, request_of(1), request_of(2))
@@ -200,18 +214,18 @@ def test_cancelling_what_has_ended_gives_its_end(tmp_path, provider, job_key):
     assert provider.cancel(job_id).phase is JobPhase.ENDED
 
 
-@pytest.mark.parametrize("name", ProviderName)
+@pytest.mark.parametrize("name", SPOKEN)
 def test_a_job_is_found_again_after_the_server_was_killed(tmp_path, slow_server, name, job_key):
     provider = provider_at(name, slow_server.base_url)
     job_id = submit(tmp_path, provider, job_key, request_of(1))
     slow_server.kill()
-    for call in (lambda: provider.status(job_id), lambda: provider.find(job_key, SINCE)):
+    for call in (lambda: provider.status(job_id), lambda: find(provider, job_key)):
         with pytest.raises(CallFailed):
             call()
     with pytest.raises(CallFailed, match="nothing was sent"):
-        provider.submit("file-any", job_key)
+        provider.submit(of("file-any", job_key))
     slow_server.restart()
-    assert [job.job_id for job in provider.find(job_key, SINCE)] == [job_id]
+    assert [job.job_id for job in find(provider, job_key).found] == [job_id]
     assert provider.status(job_id).phase is JobPhase.PENDING
     assert jobs_of(slow_server, job_key) == 1
 
@@ -223,23 +237,23 @@ def test_a_job_whose_answer_never_came_is_found_and_is_one(tmp_path, server, pro
     os.kill(server.pid, signal.SIGSTOP)
     try:
         with pytest.raises(OutcomeUnknown):
-            build_provider(ProviderName(provider.name), hasty).submit(receipt.input_id, job_key)
+            build_provider(ProviderName(provider.name), hasty).submit(of(receipt.input_id, job_key))
     finally:
         os.kill(server.pid, signal.SIGCONT)
-    (found,) = wait_until(lambda: provider.find(job_key, SINCE))
+    (found,) = wait_until(lambda: find(provider, job_key).found)
     assert ended(provider, found.job_id).phase is JobPhase.ENDED
     assert jobs_of(server, job_key) == 1
 
 
-@pytest.mark.parametrize("name", ProviderName)
+@pytest.mark.parametrize("name", SPOKEN)
 def test_a_job_is_found_among_pages_of_others(tmp_path, slow_server, name, job_key):
     provider = provider_at(name, slow_server.base_url)
     receipt = provider.upload(write(tmp_path, provider, [request_of(1)]), f"{job_key}.file")
     keys = [f"{job_key}.{number}" for number in range(102)]
-    jobs = {key: provider.submit(receipt.input_id, key).job_id for key in keys}
+    jobs = {key: provider.submit(of(receipt.input_id, key)).job_id for key in keys}
     for key in (keys[0], keys[55], keys[-1]):
-        assert [job.job_id for job in provider.find(key, SINCE)] == [jobs[key]]
-    assert provider.find(f"{job_key}.102", SINCE) == ()
+        assert [job.job_id for job in find(provider, key).found] == [jobs[key]]
+    assert find(provider, f"{job_key}.102").found == ()
 
 
 def jobs_of(server: ServerProcess, job_key: str) -> int:

@@ -11,6 +11,7 @@ from contextlib import closing
 import pytest
 
 from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import (
     CallFailed,
@@ -18,8 +19,8 @@ from extraction_pipeline.providers.errors import (
     OutcomeUnknown,
     ProviderError,
 )
-from extraction_pipeline.providers.http import HttpClient, ProviderDialect
-from extraction_pipeline.providers.openai_translation import ACCOUNT_CODES, read_error_code
+from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.openai_translation import read_error
 from extraction_pipeline_tests.providers.scripted_server import (
     answer,
     drop,
@@ -45,9 +46,8 @@ def client(url: str, read_timeout: float = 5.0, connect_timeout: float = 2.0) ->
         ProviderDialect(
             provider="test",
             headers={"Authorization": f"Bearer {KEY}"},
+            read_error=read_error,
             request_id_header="x-request-id",
-            read_error_code=read_error_code,
-            account_codes=ACCOUNT_CODES,
         ),
     )
 

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from extraction_pipeline.providers import openai
-from extraction_pipeline.providers.base import FoundJob
+from extraction_pipeline.providers import paging
+from extraction_pipeline.providers.base import FoundJob, SearchVerdict, Sought
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, ProviderError
 from extraction_pipeline.providers.openai import OpenAIBatchProvider
@@ -21,7 +21,8 @@ from extraction_pipeline_tests.providers.scripted_server import (
 )
 
 KEY = "notes.v1.0123"
-SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+SOUGHT = Sought(KEY, WHEN, WHEN, request_count=1, custom_id_prefix="0123456789abcdef-")
 
 
 def page(*items: dict[str, Any], more: object = False) -> Script:
@@ -51,8 +52,10 @@ def search(*scripts: Script) -> tuple[tuple[FoundJob, ...], list[str]]:
     """What is found, and the paths that were asked for."""
     with scripted_server(*scripts) as server:
         provider = OpenAIBatchProvider("test", ProviderEndpoint(server.url))
-        found = provider.find(KEY, SINCE)
-        return found, [request.split()[1].decode() for request in server.requests]
+        search = provider.find(SOUGHT)
+        assert (search.verdict is SearchVerdict.FOUND) == bool(search.found)
+        assert search.found or search.verdict is SearchVerdict.ABSENT
+        return search.found, [request.split()[1].decode() for request in server.requests]
 
 
 def test_a_job_is_found_by_its_metadata_on_the_last_page_in_any_order():
@@ -115,7 +118,7 @@ def test_a_search_that_is_not_complete_raises(scripts):
 
 
 def test_a_search_that_is_cut_by_its_bound_raises(monkeypatch):
-    monkeypatch.setattr(openai, "LONGEST_SEARCH_PAGES", 2)
+    monkeypatch.setattr(paging, "LONGEST_SEARCH_PAGES", 2)
     pages = [page(batch(number), more=True) for number in range(3)]
     with pytest.raises(CallFailed, match="more than 2 pages"):
         search(page(), *pages)

@@ -18,7 +18,8 @@ def test_every_name_builds_a_provider_of_that_name(name):
 
 def test_names_are_plain_strings():
     assert ProviderName("openai") is ProviderName.OPENAI
-    assert [f"{name}" for name in ProviderName] == ["local", "openai"]
+    names = ["local", "openai", "anthropic", "gemini", "infrai"]
+    assert [f"{name}" for name in ProviderName] == names
     with pytest.raises(ValueError, match="'other'"):
         ProviderName("other")
 
@@ -26,5 +27,6 @@ def test_names_are_plain_strings():
 def test_a_key_is_asked_for_where_it_is_a_must():
     keyless = ProviderEndpoint("https://host/v1")
     assert build_provider(ProviderName.LOCAL, keyless).name == "local"
-    with pytest.raises(ConfigurationError, match="EXTRACTION_OPENAI_API_KEY"):
-        build_provider(ProviderName.OPENAI, keyless)
+    for name in set(ProviderName) - {ProviderName.LOCAL}:
+        with pytest.raises(ConfigurationError, match=f"EXTRACTION_{name.upper()}_API_KEY"):
+            build_provider(name, keyless)

@@ -1,0 +1,265 @@
+"""Google's Gemini Batch API.
+
+A job is made in three calls: a resumable upload in two, and the create call that names the file.
+Creation is not idempotent, as the guide says, so the job key travels as the batch's display name,
+by which a job that may have been made is looked for.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from extraction_pipeline.providers.base import (
+    DecodedResult,
+    FailureKind,
+    FoundJob,
+    JobStatus,
+    ModelRequest,
+    ProviderLimits,
+    ResultReference,
+    Search,
+    Sought,
+    Submission,
+    SubmissionReceipt,
+    UploadReceipt,
+)
+from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.dialect import ProviderDialect
+from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.errors import CallFailed, CallRefused
+from extraction_pipeline.providers.gemini_translation import (
+    INLINE,
+    check_schema,
+    decode_result,
+    encode_request,
+    job_status,
+    provider_state,
+    read_error,
+)
+from extraction_pipeline.providers.gemini_wire import (
+    FileBody,
+    OperationPage,
+    WireFile,
+    WireOperation,
+)
+from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
+from extraction_pipeline.providers.paging import pages_by_token
+from extraction_pipeline.providers.wire import as_line, parse_json
+
+LIMITS = ProviderLimits(
+    requests_per_job=50_000, bytes_per_job=2_000_000_000, result_retention_days=42
+)
+"""From Google's guides, 2 GB taken as decimal. No number of requests is documented; 50,000 is what
+other clients keep to. Results are kept for six weeks."""
+
+MIME_TYPE = "application/jsonl"
+
+
+class GeminiBatchProvider:
+    """A `BatchProvider` over Gemini's wire format."""
+
+    def __init__(
+        self, name: str, endpoint: ProviderEndpoint, limits: ProviderLimits = LIMITS
+    ) -> None:
+        self._name = name
+        self._endpoint = endpoint
+        self._limits = limits
+        key = endpoint.api_key
+        self._http = HttpClient(
+            endpoint,
+            ProviderDialect(
+                provider=name,
+                headers={"x-goog-api-key": key} if key is not None else {},
+                read_error=read_error,
+                # None is documented; gateways in front of it use the common name.
+                request_id_header="x-request-id",
+            ),
+        )
+
+    @property
+    def name(self) -> str:
+        """The name that collections and the ledger use."""
+        return self._name
+
+    @property
+    def base_url(self) -> str:
+        """Where calls go, without credentials."""
+        return self._endpoint.base_url
+
+    @property
+    def limits(self) -> ProviderLimits:
+        """What one job may hold."""
+        return self._limits
+
+    @property
+    def needs_upload(self) -> bool:
+        """The payload is a file of its own at the provider."""
+        return True
+
+    def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
+        """See `gemini_translation.check_schema`."""
+        check_schema(schema_name, json_schema, self._endpoint.gemini_schema_field)
+
+    def encode_request(self, request: ModelRequest) -> bytes:
+        """One input line; see `gemini_translation.encode_request`."""
+        return encode_request(request, self._endpoint.gemini_schema_field)
+
+    def decode_result(self, line: bytes) -> DecodedResult:
+        """Translate one result; see `gemini_translation.decode_result`."""
+        return decode_result(line)
+
+    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
+        """Begin an upload, then stream the payload to the address that it is given.
+
+        That address must lie under the base URL: it gets patients' data and the key.
+        """
+        size = payload.stat().st_size
+        begun = self._http.upload(
+            "/upload/v1beta/files",
+            orjson.dumps({"file": {"display_name": checked_job_key(job_key)}}),
+            "application/json",
+            lambda body: None,
+            {
+                "X-Goog-Upload-Protocol": "resumable",
+                "X-Goog-Upload-Command": "start",
+                "X-Goog-Upload-Header-Content-Length": str(size),
+                "X-Goog-Upload-Header-Content-Type": MIME_TYPE,
+            },
+        )
+        with payload.open("rb") as content:
+            reply = self._http.upload(
+                self._own_path(begun.headers.get("X-Goog-Upload-URL", "")),
+                content,
+                MIME_TYPE,
+                FileBody.model_validate_json,
+                {"X-Goog-Upload-Offset": "0", "X-Goog-Upload-Command": "upload, finalize"},
+            )
+        return UploadReceipt(reply.value.file.name, reply.call)
+
+    def _own_path(self, address: str) -> str:
+        base = self._endpoint.base_url
+        if not address.startswith(f"{base}/"):
+            raise CallFailed(
+                f"{self._name}: the upload was sent to an address outside {base}, or to none.",
+                kind=FailureKind.TRANSPORT,
+                remedy="Set EXTRACTION_GEMINI_BASE_URL to the address that it names for itself.",
+            )
+        return address.removeprefix(base)
+
+    def submit(self, submission: Submission) -> SubmissionReceipt:
+        """Create the batch: one create call, never repeated.
+
+        The file is looked at before: one that has run out (after 48 hours) would be refused with
+        words that mean "no permission", and one that is still taken in would be refused as well.
+        `CallFailed` with status 404 says that it is gone.
+        """
+        input_id = submission.input_id or ""
+        self._require_file(input_id)
+        body = orjson.dumps(
+            {
+                "batch": {
+                    "displayName": checked_job_key(submission.job_key),
+                    "inputConfig": {"fileName": input_id},
+                }
+            }
+        )
+        path = f"/v1beta/{_resource('models', submission.model)}:batchGenerateContent"
+        reply = self._http.create(path, body, WireOperation.model_validate_json)
+        return SubmissionReceipt(reply.value.name, provider_state(reply.value), reply.call)
+
+    def _require_file(self, input_id: str) -> None:
+        try:
+            file = self._http.get(
+                f"/v1beta/{_resource('files', input_id)}", WireFile.model_validate_json
+            ).value
+        except CallRefused as refusal:
+            if refusal.http_status not in (403, 404):
+                raise
+            file = WireFile(name=input_id, state="FAILED")
+        if file.state in ("ACTIVE", None):
+            return
+        gone = file.state == "FAILED"
+        raise CallFailed(
+            f"{self._name}: the uploaded payload is {'gone' if gone else 'not ready yet'}; "
+            "no job was made.",
+            kind=FailureKind.TRANSPORT,
+            http_status=HTTPStatus.NOT_FOUND if gone else None,
+        )
+
+    def find(self, sought: Sought) -> Search:
+        """All batches whose display name is the job key.
+
+        Every page is read: the order of the list is not documented.
+        """
+        found = {
+            operation.name: FoundJob(
+                operation.name,
+                provider_state(operation),
+                operation.metadata.create_time,
+            )
+            for page in pages_by_token(
+                self._http,
+                "/v1beta/batches",
+                OperationPage.model_validate_json,
+                {"pageSize": "100"},
+                "pageToken",
+            )
+            for operation in page.operations
+            if operation.metadata is not None and operation.metadata.display_name == sought.job_key
+        }
+        return Search.of_whole_list(found.values())
+
+    def status(self, job_id: str) -> JobStatus:
+        """One reading of the batch."""
+        reply = self._http.get(_job_path(job_id), WireOperation.model_validate_json)
+        return job_status(reply.value, reply.call)
+
+    def download(self, result: ResultReference) -> AbstractContextManager[Iterator[bytes]]:
+        """Stream the results: a file as it is, or the batch's own inline ones as lines."""
+        kind, _, name = result.reference.partition(":")
+        if kind == INLINE:
+            return self._inline_results(name)
+        path = f"/download/v1beta/{_resource('files', result.reference)}:download"
+        return self._http.download(path, params={"alt": "media"})
+
+    @contextmanager
+    def _inline_results(self, job_id: str) -> Iterator[Iterator[bytes]]:
+        items = self._http.fetch(_job_path(job_id), _inline_items).value
+        yield (as_line(item) for item in items)
+
+    def cancel(self, job_id: str) -> JobStatus:
+        """Ask for the batch to stop. A batch that is at its end already is returned as it is."""
+        try:
+            self._http.post(f"{_job_path(job_id)}:cancel", lambda body: None)
+        except CallRefused as refusal:
+            return end_instead(refusal, lambda: self.status(job_id))
+        return self.status(job_id)
+
+
+def build_gemini(endpoint: ProviderEndpoint) -> GeminiBatchProvider:
+    """Google's Gemini API, or a compatible service by its base URL."""
+    return GeminiBatchProvider("gemini", endpoint)
+
+
+def _job_path(job_id: str) -> str:
+    return f"/v1beta/{_resource('batches', job_id)}"
+
+
+def _resource(collection: str, name: str) -> str:
+    """`collection/id` as a part of a path, from a name with or without its collection."""
+    return f"{collection}/{path_segment(name.removeprefix(f'{collection}/'))}"
+
+
+def _inline_items(body: bytes) -> list[Any]:
+    operation = parse_json(body)
+    read = WireOperation.model_validate(operation)
+    output = read.response or (read.metadata.output if read.metadata else None)
+    inner = output.inlined_responses if output else None
+    if inner is None or inner.inlined_responses is None:
+        raise ValueError("the batch holds no inline results")
+    return inner.inlined_responses

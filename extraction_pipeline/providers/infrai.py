@@ -1,0 +1,178 @@
+"""Infrai's batch API.
+
+A job is made in one call that carries all requests, under an `Idempotency-Key`: the job key. A
+repetition under the same key with the same body gives the same job, for a day at least. There is
+no list to search, so a call whose outcome is unknown is settled by repeating it; after that time,
+nothing can prove anything and the verdict is `UNCERTAIN`.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from extraction_pipeline.providers.base import (
+    DecodedResult,
+    JobStatus,
+    ModelRequest,
+    ProviderLimits,
+    ResultReference,
+    Search,
+    SearchVerdict,
+    Sought,
+    Submission,
+    SubmissionReceipt,
+    UploadReceipt,
+)
+from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.dialect import ProviderDialect
+from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.errors import CallRefused
+from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
+from extraction_pipeline.providers.infrai_discovery import CapabilityContract, read_contract
+from extraction_pipeline.providers.infrai_translation import (
+    check_schema,
+    decode_result,
+    encode_request,
+    job_status,
+    read_error,
+    request_id_within,
+    status_within,
+)
+from extraction_pipeline.providers.infrai_wire import NewJob, WireJob, read_data, read_items
+from extraction_pipeline.providers.lines_in_array import lines_in_array
+from extraction_pipeline.providers.wire import as_line
+
+JOB_KEY_METADATA = "extraction_job_key"
+LIMITS = ProviderLimits(
+    requests_per_job=1_000, bytes_per_job=20_000_000, result_retention_days=None
+)
+"""Of this project's choosing: no limit is documented, and results come inside one JSON answer."""
+
+DEDUPLICATION = timedelta(hours=23)
+"""How long a repeated create call is trusted to give the same job: Infrai's window is told to be 24
+hours, less a margin for clocks and for the call itself."""
+
+
+class InfraiBatchProvider:
+    """A `BatchProvider` over Infrai's wire format."""
+
+    def __init__(
+        self, name: str, endpoint: ProviderEndpoint, limits: ProviderLimits = LIMITS
+    ) -> None:
+        self._name = name
+        self._endpoint = endpoint
+        self._limits = limits
+        key = endpoint.api_key
+        self._http = HttpClient(
+            endpoint,
+            ProviderDialect(
+                provider=name,
+                headers={"Authorization": f"Bearer {key}"} if key is not None else {},
+                read_error=read_error,
+                request_id_header="x-request-id",
+                status_within=status_within,
+                request_id_within=request_id_within,
+            ),
+        )
+
+    @property
+    def name(self) -> str:
+        """The name that collections and the ledger use."""
+        return self._name
+
+    @property
+    def base_url(self) -> str:
+        """Where calls go, without credentials."""
+        return self._endpoint.base_url
+
+    @property
+    def limits(self) -> ProviderLimits:
+        """What one job may hold."""
+        return self._limits
+
+    @property
+    def needs_upload(self) -> bool:
+        """The create call carries the requests."""
+        return False
+
+    def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
+        """See `infrai_translation.check_schema`."""
+        check_schema(schema_name, json_schema)
+
+    def encode_request(self, request: ModelRequest) -> bytes:
+        """One request of a batch; see `infrai_translation.encode_request`."""
+        return encode_request(request, self._endpoint.infrai_capability)
+
+    def decode_result(self, line: bytes) -> DecodedResult:
+        """Translate one item of the results; see `infrai_translation.decode_result`."""
+        return decode_result(line)
+
+    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
+        """There is nothing to upload to. Raises `NotImplementedError`."""
+        raise NotImplementedError("Infrai takes the requests in the create call")
+
+    def submit(self, submission: Submission) -> SubmissionReceipt:
+        """Create the batch: one request, streamed from the payload as canonical JSON."""
+        if submission.payload is None:
+            raise ValueError("the create call needs the payload")
+        job_key = checked_job_key(submission.job_key)
+        around = {"idempotency_key": job_key, "metadata": {JOB_KEY_METADATA: job_key}}
+        head = orjson.dumps(around, option=orjson.OPT_SORT_KEYS)[:-1] + b',"requests":['
+        with lines_in_array(submission.payload, head, b"]}\n") as body:
+            reply = self._http.create(
+                "/v1/ai/batch/submit", body, _new_job, {"Idempotency-Key": job_key}
+            )
+        return SubmissionReceipt(reply.value.id, reply.value.state, reply.call)
+
+    def find(self, sought: Sought) -> Search:
+        """No search: the verdict is that the create call may be repeated, as long as that is so.
+
+        It makes no call. The repetition is for the caller, who holds the payload that the key
+        stands for: the key with any other would be refused, or worse.
+        """
+        age = datetime.now(UTC) - sought.first_tried_at
+        return Search(SearchVerdict.REPEATABLE if age < DEDUPLICATION else SearchVerdict.UNCERTAIN)
+
+    def status(self, job_id: str) -> JobStatus:
+        """One reading of the batch."""
+        path = f"/v1/ai/batch/status/{path_segment(job_id)}"
+        reply = self._http.get(path, lambda body: read_data(body, WireJob))
+        return job_status(job_id, reply.value, reply.call)
+
+    @contextmanager
+    def _results(self, job_id: str) -> Iterator[Iterator[bytes]]:
+        path = f"/v1/ai/batch/results/{path_segment(job_id)}"
+        items = self._http.fetch(path, read_items).value
+        yield (as_line(item) for item in items)
+
+    def download(self, result: ResultReference) -> AbstractContextManager[Iterator[bytes]]:
+        """The items of the results, each as one line of the same JSON values."""
+        return self._results(result.reference)
+
+    def cancel(self, job_id: str) -> JobStatus:
+        """Ask for the batch to stop. The path is by analogy: no page names it."""
+        path = f"/v1/ai/batch/cancel/{path_segment(job_id)}"
+        try:
+            self._http.post(path, lambda body: None)
+        except CallRefused as refusal:
+            return end_instead(refusal, lambda: self.status(job_id))
+        return self.status(job_id)
+
+    def contract(self, capability: str) -> CapabilityContract:
+        """What the provider says of a capability now, such as `ai.batch.submit`."""
+        path = f"/v1/discovery/{path_segment(capability)}"
+        return self._http.get(path, read_contract).value
+
+
+def build_infrai(endpoint: ProviderEndpoint) -> InfraiBatchProvider:
+    """Infrai itself, or a compatible service by its base URL."""
+    return InfraiBatchProvider("infrai", endpoint)
+
+
+def _new_job(body: bytes) -> NewJob:
+    return read_data(body, NewJob)

@@ -1,0 +1,168 @@
+"""Moves of batch jobs: each is made by one, and who comes second changes nothing."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, text
+
+from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline.ledger.records import troubled_jobs
+from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline_tests.ledger.rows import HASH, insert
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    opened = open_engine(database_url)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def version(engine: Engine) -> int:
+    with engine.begin() as connection:
+        return insert(connection, "extraction_versions")
+
+
+def made(engine: Engine, version: int, state: str, **values: object) -> jobs.JobRow:
+    """A job in a state, as the ledger reads it."""
+    known = {"job_id": f"batch-{state}"} if state in HAS_ID else {}
+    with engine.begin() as connection:
+        row = insert(
+            connection,
+            "batch_jobs",
+            **{
+                "version_id": version,
+                "job_key": f"key-{state}",
+                "state": state,
+                "payload_hash": HASH,
+                **known,
+                **values,
+            },
+        )
+        return jobs.job_by_id(connection, row)
+
+
+HAS_ID = ("submitted", "ended", "collected", "published")
+
+
+def at_once(count: int, step) -> list[object]:
+    """What `count` threads get from one step that they begin at once; errors as results."""
+    start = threading.Barrier(count)
+    results: list[object] = []
+
+    def run() -> None:
+        start.wait(5)
+        try:
+            results.append(step())
+        except jobs.StateMoved as error:
+            results.append(type(error))
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    return results
+
+
+def test_of_movers_at_once_one_moves(engine: Engine, version: int) -> None:
+    job = made(engine, version, "prepared")
+
+    def move() -> None:
+        with engine.begin() as connection:
+            jobs.move(connection, job, JobState.SUBMITTING, values={"submit_attempt": 1})
+
+    results = at_once(5, move)
+    assert (results.count(None), results.count(jobs.StateMoved)) == (1, 4)
+
+
+def test_a_move_of_an_earlier_attempt_is_refused(engine: Engine, version: int) -> None:
+    """The answer to the first create arrives when the second is under way."""
+    job = made(engine, version, "submitting")
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE extraction.batch_jobs SET submit_attempt = 2"))
+    with pytest.raises(jobs.StateMoved), engine.begin() as connection:
+        jobs.move(connection, job, JobState.SUBMITTED, values={"job_id": "late"})
+    with engine.connect() as connection:
+        assert jobs.job_by_id(connection, job.id).job_id is None
+
+
+def test_of_ticks_at_once_one_asks_for_the_run(engine: Engine, version: int) -> None:
+    """Field reports 60, 61."""
+    job = made(engine, version, "ended")
+
+    def claim() -> bool:
+        with engine.begin() as connection:
+            return jobs.claim_run(connection, job)
+
+    assert sorted(at_once(5, claim), key=str) == [False, False, False, False, True]
+
+
+def test_a_run_is_asked_for_where_there_is_something_to_do(engine: Engine, version: int) -> None:
+    for state in JobState:
+        made(engine, version, state.value, submission_recorded_at="now")
+    with engine.connect() as connection:
+        wanted = {job.state for job in jobs.jobs_to_run(connection, 100)}
+    assert wanted == {
+        JobState.PREPARING,
+        JobState.PREPARED,
+        JobState.SUBMITTING,
+        JobState.UNRESOLVED,
+        JobState.ENDED,
+        JobState.COLLECTED,
+        JobState.PUBLISHED,  # its records are not written
+    }
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE extraction.batch_jobs SET due_at = now() + interval '1 hour',"
+                " results_recorded_at = now()"
+            )
+        )
+        assert {job.state for job in jobs.jobs_to_run(connection, 100)} == {
+            JobState.ENDED,
+            JobState.COLLECTED,
+        }
+
+
+def test_jobs_are_read_the_longest_due_first(engine: Engine, version: int) -> None:
+    for minutes in (1, 3, 2, -5):
+        made(
+            engine,
+            version,
+            "submitted",
+            job_key=str(minutes),
+            job_id=str(minutes),
+        )
+        with engine.begin() as connection:
+            connection.execute(
+                text(
+                    "UPDATE extraction.batch_jobs SET due_at = now() - :minutes * interval '1 min'"
+                    " WHERE job_key = :key"
+                ),
+                {"minutes": minutes, "key": str(minutes)},
+            )
+    with engine.connect() as connection:
+        due = jobs.jobs_in(connection, [JobState.SUBMITTED], due_only=True, limit=2)
+    assert [job.job_key for job in due] == ["3", "2"]
+
+
+def test_a_job_that_is_stuck_or_not_certain_is_named(engine: Engine, version: int) -> None:
+    """Field reports 12, 51: pending for more than a day, and nobody told."""
+    for state in ("submitted", "unresolved", "held", "published", "ended"):
+        made(engine, version, state)
+    with engine.begin() as connection:
+        assert troubled_jobs(connection, "notes", hours=26) == ["key-unresolved", "key-held"]
+        connection.execute(
+            text("UPDATE extraction.batch_jobs SET created_at = now() - interval '27 hours'")
+        )
+        assert troubled_jobs(connection, "notes", hours=26) == [
+            "key-submitted",
+            "key-unresolved",
+            "key-held",
+            "key-ended",
+        ]
+        assert troubled_jobs(connection, "others", hours=26) == []

@@ -1,0 +1,107 @@
+"""Driving jobs and sensor in one process: progress is told, and no wait is for ever."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from extraction_pipeline.orchestration.driving import Driver, NothingWorks, RunFailed
+from extraction_pipeline_tests.faults.actions import answer, saying
+from extraction_pipeline_tests.faults.proxy import CREATE, POLL, UPLOAD, Proxy
+from extraction_pipeline_tests.orchestration.installed import NOTES, Installed, keys
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be sent is tried again at once."""
+    monkeypatch.setattr("extraction_pipeline.lifecycle.sending.SUBMIT_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("extraction_pipeline.orchestration.sensors.next_run", lambda attempt: 0.1)
+
+
+class Told:
+    """A driver, and what it told."""
+
+    def __init__(self, installed: Installed, patience: float) -> None:
+        self.lines: list[str] = []
+        self.driver = Driver(
+            installed.instance,
+            installed.definitions,
+            installed.workplace.open(),
+            self.lines.append,
+            patience,
+        )
+
+
+@pytest.fixture
+def told(installed: Installed, proxy: Proxy) -> Iterator[Told]:
+    """An impatient driver over two documents that were scanned, with a proxy before its server."""
+    installed.with_documents(2)
+    one = Told(installed, patience=1.0)
+    yield one
+    one.driver.pipeline.engine.dispose()
+
+
+def test_progress_is_told_in_lines(installed: Installed, told: Told, proxy: Proxy) -> None:
+    proxy.plan(POLL, saying(status="in_progress"), times=2)
+    told.driver.scan(["notes"])
+    told.driver.finish([NOTES])
+    assert told.lines[:2] == ["scanning notes", "submitting notes at v1"]
+    assert "open batch jobs: 1 submitted" in told.lines
+    assert all("\n" not in line for line in told.lines)
+    assert installed.materialized("extractions") == keys(installed.partitions())
+
+
+def test_with_no_provider_the_wait_ends_and_says_why(installed: Installed, told: Told) -> None:
+    before = installed.provider_jobs()
+    installed.disconnect()
+    started = time.monotonic()
+    with pytest.raises(NothingWorks) as ended:
+        told.driver.finish([NOTES])
+    assert time.monotonic() - started < 15
+    sentence = str(ended.value)
+    assert "1 batch jobs are open" in sentence
+    assert "no connection could be made" in sentence
+    assert "extraction-pipeline dev" in sentence
+    assert "\n" not in sentence
+    assert any("no connection could be made" in line for line in told.lines)
+    installed.reconnect()
+    told.driver.finish([NOTES])
+    assert installed.materialized("extractions") == keys(installed.partitions())
+    assert installed.provider_jobs() - before == 1
+
+
+def test_an_outage_shorter_than_the_patience_is_waited_out(
+    installed: Installed, told: Told, proxy: Proxy
+) -> None:
+    proxy.plan(UPLOAD, answer(503), times=2)
+    proxy.plan(POLL, answer(502), times=3)
+    replace(told.driver, patience=30.0).finish([NOTES])
+    assert installed.materialized("extractions") == keys(installed.partitions())
+    assert proxy.count(CREATE) == 1
+
+
+def test_a_provider_that_answers_and_is_slow_is_waited_for(
+    installed: Installed, told: Told, proxy: Proxy
+) -> None:
+    """Longer than the patience, with a failed call now and then."""
+    assert told.driver.submit(NOTES)
+    proxy.plan(POLL, answer(502), times=None, every=3)
+    proxy.plan(POLL, saying(status="in_progress"), times=None)
+    threading.Timer(2.5, proxy.forget_plans).start()
+    told.driver.wait()
+    assert any("502" in line for line in told.lines)
+    assert installed.materialized("extractions") == keys(installed.partitions())
+
+
+def test_what_needs_a_person_is_not_waited_for(installed: Installed, told: Told) -> None:
+    with pytest.raises(RunFailed) as failed:
+        told.driver.scan(["nowhere"])
+    assert "There is no collection nowhere." in str(failed.value)
+    told.driver.submit(NOTES)
+    installed.execute("UPDATE extraction.extraction_versions SET fingerprint = 'another'")
+    with pytest.raises(RunFailed) as failed:
+        told.driver.finish([NOTES])
+    assert "was used before with another recipe" in str(failed.value)
+    assert "\n" not in str(failed.value)
