@@ -27,7 +27,7 @@ COMMANDS = [
 ]
 INSTALL, DEMO = COMMANDS[0].rsplit(" && ", 1)
 NOT_RUN_HERE = {
-    ".venv/bin/python -m pytest": "this run",
+    ".venv/bin/python -m pytest -n 2": "this run",
     ".ci/run": "runs this",
 }
 LONG_RUNNING = ("extraction-pipeline dev", "extraction-pipeline batch-server")
@@ -129,7 +129,7 @@ def test_ci_installs_as_the_readme_says() -> None:
     script = (ROOT / ".ci" / "run").read_text()
     assert "-c constraints.txt -e '.[dev]'" in INSTALL
     assert "-c constraints.txt -e '.[dev]'" in script
-    assert "-m pytest" in script
+    assert "-m pytest -n 2" in script
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 

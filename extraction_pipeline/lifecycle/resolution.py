@@ -87,10 +87,13 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         left = certain_after - jobs.seconds_since_submit(connection, job.id)
         if left > 0:
             jobs.postpone(connection, job, left, trouble=False)
+            what = (
+                "is not listed by {}; it counts as absent"
+                if search.verdict is SearchVerdict.ABSENT
+                else "is asked for again at {} under the same key"
+            )
             return Sent(
-                job.state,
-                f"Job {job.job_key} is not listed by {job.provider}; it counts as absent in "
-                f"{left:.0f} s.",
+                job.state, f"Job {job.job_key} {what.format(job.provider)} in {left:.0f} s."
             )
         # The upload may be gone as well; bringing it again costs nothing.
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": None})

@@ -31,7 +31,7 @@ LOCKED_TAG = "extraction/locked"
 RUN_LOCK = 0x65787072
 """First half of the two-integer advisory lock keys; the ledger's kinds are others."""
 
-BEGINNING_SECONDS = 30.0
+BEGINNING_SECONDS = 10.0
 """A run may have started and not have its lock yet."""
 
 

@@ -1,13 +1,10 @@
 """`extraction-pipeline dev` as a data engineer uses it: a second version, backfilled in the UI."""
 
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,104 +13,21 @@ import pytest
 import requests
 
 from extraction_pipeline_tests.batch_server.process import wait_until
+from extraction_pipeline_tests.cli.installation import Installation
 
-V1 = "  v1: {provider: local, model: rules-baseline, max_attempts: 2}\n"
-V2 = "  v2: {provider: local, model: rules-baseline, max_attempts: 2, max_output_tokens: 2048}\n"
-COLLECTION = """\
-name: letters
-description: Fictional letters.
-document_type: discharge_summary
-source: {{kind: folder, path: "{documents}"}}
-active_version: v1
-extraction_versions:
-"""
 SUBMISSIONS = {"path": ["letters", "batch_submissions"]}
-
-
-class Installation:
-    """A home, a collection of twelve letters in it, and the commands of a person."""
-
-    def __init__(self, root: Path) -> None:
-        self.home = root / "home"
-        self.yaml = root / "collections" / "letters.yaml"
-        documents = root / "documents"
-        documents.mkdir()
-        self.yaml.parent.mkdir()
-        for number in range(12):
-            (documents / f"letter-{number:02}.txt").write_text(
-                f"DISCHARGE SUMMARY\n\nRecord {number}\n\nDISCHARGE DIAGNOSES:\n"
-                f"1. Fictional condition {number}.\n"
-            )
-        self.yaml.write_text(COLLECTION.format(documents=documents) + V1)
-        self.environment = {
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith(("EXTRACTION_", "DAGSTER_", "OPENAI_"))
-            },
-            "EXTRACTION_HOME": str(self.home),
-            "EXTRACTION_COLLECTIONS": str(self.yaml.parent),
-            "EXTRACTION_POLL_SECONDS": "0.5",
-        }
-
-    def command(self, *words: str) -> str:
-        """Run a command to its good end; its standard output."""
-        done = subprocess.run(
-            [sys.executable, "-m", "extraction_pipeline.cli", *words],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    @contextmanager
-    def dev(self) -> Iterator["Dev"]:
-        """The command, left running; whatever it left behind at the end of a test is killed."""
-        port = free_port()
-        log = self.home.parent / "dev.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "extraction_pipeline.cli", "dev", "--port", str(port)],
-                env=self.environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            yield Dev(process, f"http://127.0.0.1:{port}", log)
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                process.wait(60)
-            for pid in self.processes():
-                os.kill(pid, signal.SIGKILL)
-
-    def processes(self) -> list[int]:
-        """Every process of this machine that was started with, or in, this home."""
-        mark = str(self.home).encode()
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                of_process = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-                zombie = b") Z " in (entry / "stat").read_bytes()
-            except OSError:
-                continue  # it has ended meanwhile
-            if mark in of_process and not zombie and int(entry.name) != os.getpid():
-                found.append(int(entry.name))
-        return found
 
 
 class Dev:
     """A running `dev`, and what the UI asks of it."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-        self.process = process
+        self._process = process
         self._url = url
         self._log = log
 
     def ready(self) -> bool:
-        assert self.process.poll() is None, self._log.read_text()[-3000:]
+        assert self._process.poll() is None, self._log.read_text()[-3000:]
         try:
             answer = self.ask("{workspaceOrError{... on Workspace{locationEntries{loadStatus}}}}")
         except requests.RequestException:
@@ -184,10 +98,12 @@ def free_port() -> int:
 def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
     tmp_path: Path,
 ) -> None:
-    installation = Installation(tmp_path)
+    installation = Installation(tmp_path, letters=12)
     installation.command("run", "--collection", "letters", "--wait")
-    installation.yaml.write_text(installation.yaml.read_text() + V2)
-    with installation.dev() as dev:
+    installation.declare_second_version()
+    port = free_port()
+    with installation.started("dev", "--port", str(port)) as process:
+        dev = Dev(process, f"http://127.0.0.1:{port}", installation.log)
         wait_until(dev.ready, 60)
         jobs_before = dev.provider_jobs()
         documents = dev.documents()
@@ -200,13 +116,11 @@ def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
         assert dev.provider_jobs() - jobs_before == 1
         of_v2 = [one for one in dev.materialized("extractions") if one.endswith("|v2")]
         assert of_v2 == chosen, "one record for each document of the backfill"
-        installation.yaml.write_text(
-            installation.yaml.read_text().replace("active_version: v1", "active_version: v2")
-        )
+        installation.activate_second_version()
         told = orjson.loads(installation.command("status", "--json"))["collections"]["letters"]
         assert (told["published"], told["waiting"]) == (len(chosen), 12 - len(chosen))
         started = installation.processes()
         assert len(started) >= 5, "the search for processes finds those that run"
-        dev.process.send_signal(signal.SIGINT)
-        assert dev.process.wait(60) == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
         wait_until(lambda: not installation.processes(), 15)

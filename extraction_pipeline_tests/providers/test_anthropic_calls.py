@@ -234,6 +234,7 @@ def test_all_attempts_lie_within_the_time_that_is_searched():
 def test_pages_are_read_until_all_that_follow_are_older():
     old = [batch(f"old{number}", timedelta(hours=-1)) for number in range(2)]
     outcome, paths = search(
+        page(batch("timeless", created_at=None, request_counts={"processing": 9}), more=True),
         page(batch("new", timedelta(hours=2)), more=True),
         page(batch("running"), old[0], more=True),
         page(*old, more=True),
@@ -241,7 +242,7 @@ def test_pages_are_read_until_all_that_follow_are_older():
     )
     assert outcome.possible == ("msgbatch_running",)
     cursors = [parse_qs(urlsplit(path).query).get("after_id") for path in paths]
-    assert cursors == [None, ["msgbatch_new"], ["msgbatch_old0"]]
+    assert cursors == [None, ["msgbatch_timeless"], ["msgbatch_new"], ["msgbatch_old0"]]
 
 
 INCOMPLETE = {

@@ -146,6 +146,7 @@ SHAPES = [
     ("completed", succeeded(text('{"title":null}')), "completed", '{"title":null}'),
     ("parts", succeeded(text("{"), text("}")), "completed", "{}"),
     ("thinking aside", succeeded(THINKING, text("{}")), "completed", "{}"),
+    ("other blocks aside", succeeded({"type": "note", "text": "x"}, text("{}")), "completed", "{}"),
     ("stop sequence", succeeded(text("{}"), stop="stop_sequence"), "completed", "{}"),
     ("no stop reason", succeeded(text("{}"), stop=None), "completed", "{}"),
     ("unknown stop reason", succeeded(text("{}"), stop="tired"), "completed", "{}"),

@@ -1,0 +1,110 @@
+"""A home of its own and a corpus, in which commands are typed: real processes throughout."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+V1 = "  v1: {provider: local, model: rules-baseline, max_attempts: 2}\n"
+V2 = "  v2: {provider: local, model: rules-baseline, max_attempts: 2, max_output_tokens: 2048}\n"
+COLLECTION = """\
+name: letters
+description: Fictional letters.
+document_type: discharge_summary
+source: {{kind: folder, path: "{documents}"}}
+active_version: v1
+extraction_versions:
+"""
+
+
+class Installation:
+    """A home, a collection of fictional letters, and the commands of a person.
+
+    `environment` is added to a clean one.
+    """
+
+    def __init__(self, root: Path, letters: int, **environment: str) -> None:
+        self.home = root / "home"
+        self.log = root / "log"
+        self.yaml = root / "collections" / "letters.yaml"
+        documents = root / "documents"
+        documents.mkdir()
+        self.yaml.parent.mkdir()
+        for number in range(letters):
+            (documents / f"letter-{number:02}.txt").write_text(
+                f"DISCHARGE SUMMARY\n\nRecord {number}\n\nDISCHARGE DIAGNOSES:\n"
+                f"1. Fictional condition {number}.\n"
+            )
+        self.yaml.write_text(COLLECTION.format(documents=documents) + V1)
+        self.environment = {
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("EXTRACTION_", "DAGSTER_", "OPENAI_"))
+            },
+            "EXTRACTION_HOME": str(self.home),
+            "EXTRACTION_COLLECTIONS": str(self.yaml.parent),
+            "EXTRACTION_POLL_SECONDS": "0.5",
+            **environment,
+        }
+
+    def declare_second_version(self) -> None:
+        self.yaml.write_text(self.yaml.read_text() + V2)
+
+    def activate_second_version(self) -> None:
+        text = self.yaml.read_text()
+        self.yaml.write_text(text.replace("active_version: v1", "active_version: v2"))
+
+    def command(self, *words: str) -> str:
+        """Run a command to its good end; its standard output."""
+        done = subprocess.run(
+            [sys.executable, "-m", "extraction_pipeline.cli", *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """A command that goes on by itself and writes to `log`. At the end of the block it gets
+        Ctrl-C if it is there yet, and whatever it left behind is killed."""
+        with self.log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "extraction_pipeline.cli", *words],
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                process.wait(60)
+            self.kill_processes()
+
+    def kill_processes(self) -> None:
+        """SIGKILL to all that runs in this home, as when a machine goes down."""
+        for pid in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def processes(self) -> list[int]:
+        """Every process of this machine that was started with, or in, this home."""
+        mark = str(self.home).encode()
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                of_process = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+                zombie = b") Z " in (entry / "stat").read_bytes()
+            except OSError:
+                continue  # it has ended meanwhile
+            if mark in of_process and not zombie and int(entry.name) != os.getpid():
+                found.append(int(entry.name))
+        return found

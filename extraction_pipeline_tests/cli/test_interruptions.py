@@ -1,0 +1,92 @@
+"""Commands that are interrupted or killed, or find no provider: nothing goes out twice."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from extraction_pipeline_tests.batch_server.process import ServerProcess, running_server, wait_until
+from extraction_pipeline_tests.cli.installation import Installation
+from extraction_pipeline_tests.faults.actions import Hold
+from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy, running_proxy
+
+RUN = ("run", "--collection", "letters", "--wait")
+HELD_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("cli") / "batch_server") as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(server: ServerProcess) -> Iterator[Proxy]:
+    with running_proxy(server.base_url) as running:
+        yield running
+
+
+@pytest.fixture
+def installation(tmp_path: Path, proxy: Proxy) -> Installation:
+    """Three letters, and a proxy for the provider."""
+    return Installation(
+        tmp_path,
+        letters=3,
+        EXTRACTION_LOCAL_BASE_URL=proxy.base_url,
+        EXTRACTION_RESOLVE_GRACE_SECONDS="0",
+    )
+
+
+def test_ctrl_c_while_a_job_is_created_and_once_more_is_one_job(
+    installation: Installation, proxy: Proxy
+) -> None:
+    hold = Hold(forward=True)
+    proxy.plan(CREATE, hold)
+    with installation.started(*RUN) as process:
+        assert hold.reached.wait(HELD_SECONDS), installation.log.read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert installation.log.read_text().splitlines()[-1] == (
+            "Interrupted. What a provider has is kept and found again."
+        )
+        assert "Traceback" not in installation.log.read_text()
+        wait_until(lambda: not installation.processes())
+    assert "3 documents, 3 published" in installation.command(*RUN)
+    assert proxy.count(CREATE) == 1
+    assert not installation.processes()
+
+
+def test_a_machine_that_goes_down_while_it_collects_goes_on_where_it_was(
+    installation: Installation, proxy: Proxy
+) -> None:
+    hold = Hold(forward=False)
+    proxy.plan(CONTENT, hold)
+    with installation.started(*RUN):
+        assert hold.reached.wait(HELD_SECONDS), installation.log.read_text()
+        installation.kill_processes()
+    assert "3 documents, 3 published" in installation.command(*RUN)
+    assert proxy.count(CREATE) == 1
+    told = orjson.loads(installation.command("status", "--json"))
+    assert told["open_jobs"] == []
+
+
+def test_without_a_provider_a_wait_says_what_it_waits_for(tmp_path: Path) -> None:
+    nowhere = Installation(tmp_path, 1, EXTRACTION_LOCAL_BASE_URL="http://127.0.0.1:9/v1")
+    with nowhere.started(*RUN) as process:
+        wait_until(lambda: "no connection could be made" in nowhere.log.read_text(), HELD_SECONDS)
+        wait_until(lambda: "open batch jobs: 1 prepared" in nowhere.log.read_text())
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    told = orjson.loads(nowhere.command("status", "--json"))
+    assert [job["state"] for job in told["open_jobs"]] == ["prepared"]
+    assert told["collections"]["letters"]["waiting"] == 1
+
+
+def test_migrating_a_fresh_home_and_again_says_the_version(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, letters=0)
+    first = installation.command("migrate")
+    assert first.startswith("The ledger's tables are at version 0")
+    assert installation.command("migrate") == first

@@ -1,0 +1,217 @@
+"""Lost create calls at providers that cannot simply be searched.
+
+Field report 2: the batch of a provider without any name or metadata of ours. Until it is proven
+there or not there, nothing is sent again; where a repetition is harmless, it is the search.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from socket import socket
+from typing import Any
+
+import pytest
+
+from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline_tests.batch_server.process import ServerProcess
+from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.lifecycle.driving import Driven
+from extraction_pipeline_tests.providers.scripted_server import (
+    ScriptedServer,
+    answer,
+    scripted_server,
+)
+
+CREATES = {
+    "anthropic": b"POST /v1/messages/batches ",
+    "infrai": b"POST /v1/ai/batch/submit ",
+}
+LIST = b"GET /v1/messages/batches?"
+AN_HOUR_AGO = "UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour'"
+DAYS_AGO = (
+    "UPDATE extraction.batch_jobs SET submit_started_at = submit_started_at - interval '49 hours',"
+    " created_at = created_at - interval '49 hours'"
+)
+
+
+class Outside:
+    """A provider as a test wants it: it drops so many create calls, then it gives `created`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.drops = 0
+        self.created: dict[str, Any] = {}
+        self.listed: list[dict[str, Any]] = []
+        self.results: bytes | None = None
+        self.server: ScriptedServer | None = None
+
+    def serve(self, connection: socket) -> None:
+        request = self.requests[-1]
+        if request.startswith(CREATES[self.name]):
+            if self.drops:
+                self.drops -= 1
+                return
+            connection.sendall(answer(200, json.dumps(self.created).encode()))
+        elif request.startswith(LIST):
+            page = {"data": self.listed, "has_more": False}
+            connection.sendall(answer(200, json.dumps(page).encode()))
+        elif self.results is not None and b"/results " in request:
+            connection.sendall(answer(200, self.results))
+        else:
+            connection.sendall(answer(404))
+
+    @property
+    def requests(self) -> list[bytes]:
+        assert self.server is not None
+        return self.server.requests
+
+    @property
+    def creates(self) -> list[bytes]:
+        """The create calls, without the connection's own headers."""
+        return [one for one in self.requests if one.startswith(CREATES[self.name])]
+
+
+@contextmanager
+def lost_at(
+    name: str, workplace: Workplace, server: ServerProcess
+) -> Iterator[tuple[Outside, Driven, int]]:
+    """A job of two documents whose create call was dropped after it had arrived."""
+    outside = Outside(name)
+    outside.drops = 1
+    with scripted_server(outside.serve) as running:
+        outside.server = running
+        workplace.declare(provider=name, model="some-model")
+        workplace.write(2)
+        pipeline = workplace.open(
+            **{
+                f"{name.upper()}_BASE_URL": running.url.removesuffix("/v1"),
+                f"{name.upper()}_API_KEY": "k-1",
+                "READ_TIMEOUT": "1",
+                "POLL_MAX_SECONDS": "0.05",
+            }
+        )
+        driven = Driven(pipeline, server)
+        driven.scan()
+        (job_id,) = driven.submit().waiting
+        assert driven.job(job_id).state is JobState.UNRESOLVED
+        yield outside, driven, job_id
+        pipeline.engine.dispose()
+
+
+def batch(name: str, status: str = "in_progress", requests: int = 2) -> dict[str, Any]:
+    ended = status == "ended"
+    return {
+        "id": f"msgbatch_{name}",
+        "processing_status": status,
+        "request_counts": {"expired" if ended else "processing": requests},
+        "created_at": datetime.now(UTC).isoformat(),
+        "results_url": "https://elsewhere.example/results" if ended else None,
+    }
+
+
+def results_of(driven: Driven) -> bytes:
+    rows = driven.rows("SELECT custom_id FROM extraction.batch_items")
+    lines = [json.dumps({"custom_id": row[0], "result": {"type": "expired"}}) for row in rows]
+    return "\n".join(lines).encode() + b"\n"
+
+
+def test_a_batch_that_may_be_ours_is_waited_for_until_its_results_prove_it(
+    workplace: Workplace, shared_server: ServerProcess
+) -> None:
+    with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
+        outside.listed = [batch("other", requests=3), batch("may_be")]
+        driven.execute(AN_HOUR_AGO)  # long past the time after which absence would count
+        sent = driven.resolve(job_id)
+        assert sent.state is JobState.UNRESOLVED
+        assert "cannot be told yet" in (sent.cause or "")
+        assert "msgbatch_may_be" in (sent.cause or "")
+        assert len(outside.creates) == 1
+        outside.listed = [batch("may_be", "ended")]
+        outside.results = results_of(driven)
+        assert driven.resolve(job_id).state is JobState.SUBMITTED
+        assert driven.job(job_id).job_id == "msgbatch_may_be"
+        assert len(outside.creates) == 1
+        assert driven.audited()["job_adopted"] == 1
+
+
+def test_a_batch_that_is_known_to_be_another_job_of_ours_leaves_no_doubt(
+    workplace: Workplace, shared_server: ServerProcess
+) -> None:
+    with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
+        outside.created = batch("second")
+        workplace.write(2, start=2)
+        driven.scan()
+        driven.submit()
+        outside.listed = [batch("second")]
+        driven.execute(f"{AN_HOUR_AGO} WHERE id = {job_id}")
+        outside.created = batch("third")
+        assert driven.resolve(job_id).state is JobState.SUBMITTED
+        assert driven.job(job_id).job_id == "msgbatch_third"
+        assert driven.audited()["job_proven_absent"] == 1
+
+
+def test_a_job_that_is_proven_absent_is_sent_again_with_the_same_body(
+    workplace: Workplace, shared_server: ServerProcess
+) -> None:
+    with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
+        driven.execute(AN_HOUR_AGO)
+        outside.created = batch("1")
+        assert driven.resolve(job_id).state is JobState.SUBMITTED
+        assert driven.job(job_id).input_id is None
+        first, second = outside.creates
+        assert first == second
+        assert second.endswith(b"]}") and b'{"requests":[{"custom_id":"' in second
+
+
+def test_what_stays_uncertain_is_held_and_a_person_can_have_it_searched_for_again(
+    workplace: Workplace, shared_server: ServerProcess
+) -> None:
+    with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
+        outside.listed = [batch("may_be") | {"created_at": None}]
+        driven.execute(DAYS_AGO)
+        sent = driven.resolve(job_id)
+        assert sent.state is JobState.HELD
+        assert "msgbatch_may_be" in (sent.cause or "") and "held" in (sent.cause or "")
+        assert (driven.audited()["job_held"], len(outside.creates)) == (1, 1)
+        assert driven.submit().jobs == []  # its documents are claimed
+        outside.listed = []
+        outside.created = batch("1")
+        assert driven.resolve(job_id).state is JobState.SUBMITTED
+        assert len(outside.creates) == 2
+
+
+def test_where_a_repetition_gives_the_same_job_it_is_the_search(
+    workplace: Workplace, shared_server: ServerProcess
+) -> None:
+    with lost_at("infrai", workplace, shared_server) as (outside, driven, job_id):
+        early = driven.resolve(job_id)
+        assert early.state is JobState.UNRESOLVED  # the first call could still be under way
+        driven.execute(AN_HOUR_AGO)
+        outside.created = {"ok": True, "data": {"batch_id": "b1", "state": "queued"}}
+        assert driven.resolve(job_id).state is JobState.SUBMITTED
+        first, second = outside.creates
+        assert first == second
+        key = driven.job(job_id).job_key.encode()
+        assert b"\r\nIdempotency-Key: " + key + b"\r\n" in first
+        assert driven.job(job_id).job_id == "b1"
+        assert driven.audited()["job_proven_absent"] == 0
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_repetition_that_the_provider_may_have_forgotten_is_not_made(
+    workplace: Workplace, shared_server: ServerProcess, attempts: int
+) -> None:
+    with lost_at("infrai", workplace, shared_server) as (outside, driven, job_id):
+        if attempts == 2:
+            driven.execute(AN_HOUR_AGO)
+            outside.drops = 1
+            assert driven.resolve(job_id).state is JobState.UNRESOLVED
+        # A second attempt does not make the first one any younger.
+        driven.execute("UPDATE extraction.batch_jobs SET created_at = now() - interval '24 hours'")
+        if attempts == 1:
+            driven.execute(AN_HOUR_AGO.replace("1 hour", "24 hours"))
+        sent = driven.resolve(job_id)
+        assert sent.state is JobState.UNRESOLVED
+        assert "cannot be told yet" in (sent.cause or "")
+        assert len(outside.creates) == attempts
