@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from extraction_pipeline.batch_server.answers import Answer, Answerer, Interrupted, NotAnswered
-from extraction_pipeline.batch_server.input_lines import LinePlace
+from extraction_pipeline.batch_server.records import LinePlace
 
 logger = logging.getLogger(__name__)
 

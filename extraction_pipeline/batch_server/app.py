@@ -24,10 +24,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from extraction_pipeline.batch_server.answers import AnswererByModel
+from extraction_pipeline.batch_server.anthropic.routes import AnthropicRoutes
 from extraction_pipeline.batch_server.api_errors import EXCEPTION_HANDLERS
 from extraction_pipeline.batch_server.config import ServerConfig
 from extraction_pipeline.batch_server.gate import Gate
-from extraction_pipeline.batch_server.openai_routes import OpenAIRoutes
+from extraction_pipeline.batch_server.gemini.routes import GeminiRoutes
+from extraction_pipeline.batch_server.infrai.routes import InfraiRoutes
+from extraction_pipeline.batch_server.openai.routes import OpenAIRoutes
 from extraction_pipeline.batch_server.processor import Processor
 from extraction_pipeline.batch_server.relay import RelayAnswerer
 from extraction_pipeline.batch_server.rules import RulesAnswerer
@@ -49,7 +52,7 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
     folder = StateFolder(config.state)
     store = Store(folder)
     folder.sweep(
-        known_file=lambda file_id: store.file(file_id) is not None,
+        known_file=store.knows_file,
         open_batches=[batch.id for batch in store.open_batches()],
     )
     stopping = threading.Event()
@@ -81,7 +84,11 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
         routes=[
             Route("/health", health),
             Route("/statistics", statistics),
-            *OpenAIRoutes(config, folder, store, processor.wake).routes(),
+            *(
+                route
+                for wire_format in (OpenAIRoutes, AnthropicRoutes, GeminiRoutes, InfraiRoutes)
+                for route in wire_format(config, folder, store, processor.wake).routes()
+            ),
         ],
         middleware=[*middleware, *own],
         exception_handlers=EXCEPTION_HANDLERS,

@@ -60,7 +60,7 @@ def batch_server(
     relay_timeout: float,
     relay_attempts: int,
 ) -> None:
-    """Serve OpenAI's Batch API on this machine.
+    """Serve the batch APIs of OpenAI, Anthropic, Gemini and Infrai on this machine.
 
     Models called rules-baseline are answered by built-in rules; with --relay-url, all others by a
     model that you run.

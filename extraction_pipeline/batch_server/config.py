@@ -45,11 +45,22 @@ class RelayConfig:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """How many requests a batch may hold, and how many bytes the call that brings them."""
+
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class ServerConfig:
     """One server. Port 0 takes a free one; times are in seconds, sizes in bytes.
 
-    `delay` is how long a batch takes at least, `window` when it expires. The limits are those of
-    OpenAI's API (batch guide: 50,000 requests, 200 MB).
+    `delay` is how long a batch takes at least, `window` when it expires. `max_requests` and
+    `max_file_bytes` are those of OpenAI's API (batch guide: 50,000 requests, 200 MB). The others
+    are those of the documents of Anthropic (100,000 requests or 256 MB) and of Google (inline
+    requests under 20 MB, files of 2 GB; the number of requests is this server's own choice);
+    Infrai documents none, so that its are those of OpenAI.
     """
 
     state: Path
@@ -62,6 +73,10 @@ class ServerConfig:
     relay: RelayConfig | None = None
     max_requests: int = 50_000
     max_file_bytes: int = 200_000_000
+    anthropic: Limits = Limits(requests=100_000, bytes=256_000_000)
+    gemini: Limits = Limits(requests=200_000, bytes=20_000_000)
+    gemini_file_bytes: int = 2_000_000_000
+    infrai: Limits = Limits(requests=50_000, bytes=200_000_000)
 
     def __post_init__(self) -> None:
         """Refuse what would be unsafe or could not work. Raises `ConfigurationError`."""

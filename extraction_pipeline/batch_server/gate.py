@@ -1,15 +1,14 @@
-"""What stands before every call: the key, and a request id on every answer."""
+"""What stands before every call: the key, and a request id on every answer that has one."""
 
 import hmac
-import uuid
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from extraction_pipeline.batch_server.openai_wire import error_body
-
-OPEN_PATHS = frozenset({"/health"})
+from extraction_pipeline.batch_server.api_errors import ApiError, error_answer
+from extraction_pipeline.batch_server.calls import Call, given_key, is_open, use_google_path
+from extraction_pipeline.batch_server.dialects import Dialect
+from extraction_pipeline.batch_server.gemini.wire import BAD_KEY
 
 
 class Gate:
@@ -17,28 +16,36 @@ class Gate:
 
     def __init__(self, app: ASGIApp, api_key: str | None) -> None:
         self._app = app
-        self._expected = None if api_key is None else f"Bearer {api_key}".encode()
+        self._expected = None if api_key is None else api_key.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a call through, or answer 401."""
+        """Let a call through, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = f"req_{uuid.uuid4().hex}"
+        use_google_path(scope)
+        call = Call.of(scope)
 
         async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["x-request-id"] = request_id
+            if message["type"] == "http.response.start" and call.id_header is not None:
+                MutableHeaders(scope=message)[call.id_header] = call.request_id
             await send(message)
 
-        if self._lets_in(scope):
+        refusal = self._refusal(scope, call)
+        if refusal is None:
             await self._app(scope, receive, send_with_id)
         else:
-            body = error_body("The API key is missing or wrong.", code="invalid_api_key")
-            await JSONResponse(body, 401)(scope, receive, send_with_id)
+            await error_answer(scope, refusal)(scope, receive, send_with_id)
 
-    def _lets_in(self, scope: Scope) -> bool:
-        if self._expected is None or scope["path"] in OPEN_PATHS:
-            return True
-        given = Headers(scope=scope).get("authorization", "")
-        return hmac.compare_digest(given.encode(), self._expected)
+    def _refusal(self, scope: Scope, call: Call) -> ApiError | None:
+        if self._expected is None or is_open(scope):
+            return None
+        given = given_key(scope)
+        if given is not None and hmac.compare_digest(given.encode(), self._expected):
+            return None
+        message = "The API key is missing or wrong."
+        if call.dialect is Dialect.GEMINI:
+            # Google takes a wrong key for an invalid argument, and only a missing one for a lack
+            # of permission.
+            return ApiError(403, message) if given is None else ApiError(400, message, code=BAD_KEY)
+        return ApiError(401, message, code="invalid_api_key")

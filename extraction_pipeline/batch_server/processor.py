@@ -10,19 +10,24 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain
+from typing import Any
 
 from extraction_pipeline.batch_server.answer_pool import AnswerPool, Question, where
 from extraction_pipeline.batch_server.answers import Answer, Answered, Answerer
 from extraction_pipeline.batch_server.config import ServerConfig
-from extraction_pipeline.batch_server.input_lines import (
+from extraction_pipeline.batch_server.core_lines import CoreRequest, Refusal, check_requests
+from extraction_pipeline.batch_server.dialects import Dialect
+from extraction_pipeline.batch_server.openai.input_lines import check_input, read_line
+from extraction_pipeline.batch_server.progress import BatchProgress, remove_progress
+from extraction_pipeline.batch_server.records import (
+    Batch,
+    BatchState,
     InputReport,
     LinePlace,
-    check_input,
-    read_line,
+    StoredFile,
+    Tally,
 )
-from extraction_pipeline.batch_server.progress import BatchProgress, remove_progress
-from extraction_pipeline.batch_server.records import Batch, BatchState, StoredFile, Tally
-from extraction_pipeline.batch_server.result_files import write_results
+from extraction_pipeline.batch_server.result_files import remove_results, write_results
 from extraction_pipeline.batch_server.result_lines import answer_line, tokens_of, unserved_line
 from extraction_pipeline.batch_server.state_folder import StateFolder
 from extraction_pipeline.batch_server.store import Store
@@ -111,8 +116,7 @@ class Processor:
                 self._finish(batch, BatchState.EXPIRED)
             case BatchState.IN_PROGRESS:
                 due = batch.created_at + self._config.delay
-                answered = batch.tally.completed + batch.tally.failed
-                if answered != batch.total and not self._answer(batch):
+                if batch.tally.answered != batch.total and not self._answer(batch):
                     return 0.0
                 if now < due:
                     return min(due, batch.expires_at) - now
@@ -136,9 +140,17 @@ class Processor:
         """Check the input and note where each of its requests lies."""
         with (
             self._folder.file(batch.asked.input_file_id).open("rb") as lines,
-            BatchProgress.make(self._folder.batch_progress(batch.id)) as accept,
+            BatchProgress.make(self._folder.batch_progress(batch.id)) as progress,
         ):
-            return check_input(lines, batch.asked.endpoint, self._config.max_requests, accept)
+            if batch.asked.dialect is Dialect.OPENAI:
+                return check_input(
+                    lines, batch.asked.endpoint, self._config.max_requests, progress.accept
+                )
+
+            def refuse(place: LinePlace, refusal: Refusal) -> None:
+                _record(progress, batch.id, place, refusal.answer(), Tally())
+
+            return check_requests(lines, progress.accept, refuse)
 
     def _answer(self, batch: Batch) -> bool:
         """Work on a batch for a while; whether all its requests are answered."""
@@ -151,32 +163,29 @@ class Processor:
                 if watch.time_to_show():
                     self._store.count(batch.id, tally)
             self._store.count(batch.id, tally)
-            return tally.completed + tally.failed == batch.total
+            return tally.answered == batch.total
 
-    def _questions(self, batch: Batch, places: list[LinePlace]) -> Iterator[Question]:
+    def _questions(self, batch: Batch, places: Iterator[LinePlace]) -> Iterator[Question]:
         with self._folder.file(batch.asked.input_file_id).open("rb") as lines:
             for place in places:
                 lines.seek(place.offset)
-                yield place, read_line(lines.read(place.length)).body
+                yield place, _chat_body(batch.asked.dialect, lines.read(place.length))
 
     def _finish(self, batch: Batch, end: BatchState) -> None:
         """Write what there is, complete or not, and end the batch with it."""
         output: StoredFile | None = None
         error: StoredFile | None = None
         tally = Tally()
-        if batch.total is not None:
+        if batch.deleted:
+            remove_results(self._folder, batch.id)
+        elif batch.total is not None:
             with closing(self._progress(batch)) as progress:
                 tally = progress.tally()
-                output = write_results(
-                    self._folder, batch.id, "output", progress.lines(succeeded=True, seed=batch.id)
-                )
-                unserved = (
-                    unserved_line(batch.id, place.custom_id, end) for place in progress.unanswered()
-                )
-                failed = progress.lines(succeeded=False, seed=batch.id)
-                error = write_results(self._folder, batch.id, "error", chain(failed, unserved))
-        if self._store.finish(batch.id, batch.state, end, tally=tally, output=output, error=error):
+                output, error = self._write(batch, end, progress)
+        if self._store.finish(batch, end, tally=tally, output=output, error=error):
             remove_progress(self._folder.batch_progress(batch.id))
+            if not self._store.knows_file(batch.asked.input_file_id):
+                self._folder.file(batch.asked.input_file_id).unlink(missing_ok=True)
             logger.info(
                 "batch %s: %s, %s completed, %s failed",
                 batch.id,
@@ -185,11 +194,35 @@ class Processor:
                 tally.failed,
             )
 
+    def _write(
+        self, batch: Batch, end: BatchState, progress: BatchProgress
+    ) -> tuple[StoredFile | None, StoredFile | None]:
+        """The result files: OpenAI's two, or one with everything in it."""
+
+        def unserved(place: LinePlace) -> bytes:
+            return unserved_line(batch.id, place, end)
+
+        if batch.asked.dialect is Dialect.OPENAI:
+            succeeded = progress.lines(succeeded=True, seed=batch.id)
+            failed = progress.lines(succeeded=False, seed=batch.id)
+            rest = (unserved(place) for place in progress.unanswered())
+            return (
+                write_results(self._folder, batch, "output", succeeded),
+                write_results(self._folder, batch, "error", chain(failed, rest)),
+            )
+        seed = None if batch.asked.keeps_order else batch.id
+        every = progress.all_lines(unserved, seed=seed)
+        return write_results(self._folder, batch, "output", every), None
+
     def _progress(self, batch: Batch) -> BatchProgress:
         path = self._folder.batch_progress(batch.id)
-        if not path.exists():  # removed by hand: its answers are gone, its input is not
+        progress = BatchProgress.open(path)
+        if progress is None:  # removed by hand, or not made yet: its input is there
             self._check(batch)
-        return BatchProgress.open(path)
+            progress = BatchProgress.open(path)
+        if progress is None:
+            raise FileNotFoundError(path)
+        return progress
 
 
 class _Watch:
@@ -222,6 +255,14 @@ class _Watch:
         return True
 
 
+def _chat_body(dialect: Dialect, line: bytes) -> dict[str, Any]:
+    """The chat completion body of a request that was not refused."""
+    if dialect is Dialect.OPENAI:
+        return read_line(line).body
+    asked = CoreRequest.read(line).asked
+    return {} if isinstance(asked, Refusal) else dict(asked)
+
+
 def _record(
     progress: BatchProgress, batch_id: str, place: LinePlace, answer: Answer, tally: Tally
 ) -> Tally:
@@ -231,7 +272,7 @@ def _record(
     progress.record(
         place.position,
         succeeded=succeeded,
-        line=answer_line(batch_id, place.custom_id, answer),
+        line=answer_line(batch_id, place, answer),
         tally=tokens,
     )
     return Tally(

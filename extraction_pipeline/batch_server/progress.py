@@ -11,8 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Self
 
-from extraction_pipeline.batch_server.input_lines import LinePlace
-from extraction_pipeline.batch_server.records import Tally
+from extraction_pipeline.batch_server.records import LinePlace, Tally
 
 _SCHEMA = """
 CREATE TABLE requests (
@@ -28,6 +27,9 @@ CREATE TABLE requests (
 """
 
 
+ROWS_AT_ONCE = 1000
+
+
 class BatchProgress:
     """The requests of one batch and the result lines there are. Used from one thread."""
 
@@ -35,40 +37,52 @@ class BatchProgress:
         self._database = database
 
     @classmethod
-    def open(cls, path: Path) -> Self:
-        """What was made before."""
-        return cls(_connect(path))
+    def open(cls, path: Path) -> Self | None:
+        """What was made before; `None` if it was not, or a killed server was about to."""
+        if not path.exists():
+            return None
+        database = _connect(path)
+        if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'requests'").fetchone():
+            return cls(database)
+        database.close()
+        return None
 
     @classmethod
     @contextmanager
-    def make(cls, path: Path) -> Iterator[Callable[[LinePlace], None]]:
-        """Make it anew, out of the places of requests that are handed to the given function."""
+    def make(cls, path: Path) -> Iterator[Self]:
+        """Make it anew, to be filled with the places of requests; all of them or none stay."""
         remove_progress(path)
         with closing(_connect(path)) as database:
             database.execute("BEGIN")
             database.execute(_SCHEMA)
-
-            def accept(place: LinePlace) -> None:
-                database.execute(
-                    "INSERT INTO requests (position, custom_id, offset, length)"
-                    " VALUES (?, ?, ?, ?)",
-                    (place.position, place.custom_id, place.offset, place.length),
-                )
-
-            yield accept
+            yield cls(database)
             database.execute("COMMIT")
+
+    def accept(self, place: LinePlace) -> None:
+        """Add a request."""
+        self._database.execute(
+            "INSERT INTO requests (position, custom_id, offset, length) VALUES (?, ?, ?, ?)",
+            (place.position, place.custom_id, place.offset, place.length),
+        )
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
-    def unanswered(self) -> list[LinePlace]:
-        """The requests without an answer, in the order of the input."""
-        rows = self._database.execute(
-            "SELECT position, custom_id, offset, length FROM requests WHERE line IS NULL"
-            " ORDER BY position"
-        )
-        return [LinePlace(*row) for row in rows]
+    def unanswered(self) -> Iterator[LinePlace]:
+        """The requests without an answer, in the order of the input; read piece by piece, so that
+        answers can be recorded meanwhile."""
+        last = -1
+        while True:
+            rows = self._database.execute(
+                "SELECT position, custom_id, offset, length FROM requests"
+                " WHERE line IS NULL AND position > ? ORDER BY position LIMIT ?",
+                (last, ROWS_AT_ONCE),
+            ).fetchall()
+            yield from (LinePlace(*row) for row in rows)
+            if len(rows) < ROWS_AT_ONCE:
+                return
+            last = rows[-1][0]
 
     def record(self, position: int, *, succeeded: bool, line: bytes, tally: Tally) -> None:
         """Keep the answer to one request."""
@@ -88,17 +102,33 @@ class BatchProgress:
 
     def lines(self, *, succeeded: bool, seed: str) -> Iterator[bytes]:
         """The result lines of one kind, in a fixed order that is not the input's."""
-        positions = [
-            position
-            for (position,) in self._database.execute(
-                "SELECT position FROM requests WHERE succeeded = ? ORDER BY position", (succeeded,)
-            )
-        ]
-        for position in shuffled(positions, seed):
-            row = self._database.execute(
-                "SELECT line FROM requests WHERE position = ?", (position,)
+        positions = self._positions("WHERE succeeded = ?", succeeded)
+        for _, line in self._of(shuffled(positions, seed)):
+            if line is not None:
+                yield line
+
+    def all_lines(
+        self, unserved: Callable[[LinePlace], bytes], *, seed: str | None
+    ) -> Iterator[bytes]:
+        """A result line for every request, by `unserved` where there is no answer; in the order
+        of the input without a `seed`."""
+        positions = self._positions("")
+        for place, line in self._of(positions if seed is None else shuffled(positions, seed)):
+            yield unserved(place) if line is None else line
+
+    def _positions(self, where: str, *arguments: object) -> list[int]:
+        rows = self._database.execute(
+            f"SELECT position FROM requests {where} ORDER BY position", arguments
+        )
+        return [position for (position,) in rows]
+
+    def _of(self, positions: Iterable[int]) -> Iterator[tuple[LinePlace, bytes | None]]:
+        for position in positions:
+            *place, line = self._database.execute(
+                "SELECT position, custom_id, offset, length, line FROM requests WHERE position = ?",
+                (position,),
             ).fetchone()
-            yield row[0]
+            yield LinePlace(*place), line
 
 
 def shuffled(positions: Iterable[int], seed: str) -> list[int]:

@@ -16,8 +16,8 @@ import orjson
 import requests
 
 from extraction_pipeline.batch_server.answers import Answer, Answered, Interrupted, NotAnswered
+from extraction_pipeline.batch_server.chat import error_body
 from extraction_pipeline.batch_server.config import RelayConfig, is_loopback
-from extraction_pipeline.batch_server.openai_wire import error_body
 
 CONNECT_TIMEOUT = 10.0
 LONGEST_PAUSE = 30.0

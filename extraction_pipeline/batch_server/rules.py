@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from extraction_pipeline.batch_server.answers import RULES_MODEL_PREFIX, Answer, Answered
 from extraction_pipeline.batch_server.baseline import empty_instance, extract
-from extraction_pipeline.batch_server.openai_wire import error_body
+from extraction_pipeline.batch_server.chat import error_body
 
 CHARACTERS_PER_TOKEN = 4
 """A usual estimate; rules count no tokens."""
@@ -66,14 +66,31 @@ class RulesAnswerer:
         if not documents:
             return Answered(400, error_body("There is no user message.", param="messages"))
         asked = request.response_format.json_schema
-        value: object = extract(asked.name, documents[-1])
-        if value is None:  # no rules for this schema: the honest answer states nothing
-            try:
-                value = empty_instance(asked.json_schema)
-            except ValueError:
-                message = "The JSON Schema is not of the strict kind."
-                return Answered(400, error_body(message, param="response_format"))
+        try:
+            value = _value(asked, documents[-1])
+        except ValueError:
+            message = "The JSON Schema is not of the strict kind."
+            return Answered(400, error_body(message, param="response_format"))
         return Answered(200, _completion(request, orjson.dumps(value).decode()))
+
+
+def _value(asked: _NamedSchema, document: str) -> object:
+    """What the rules find; for what there are no rules, the honest answer that states nothing.
+
+    A property that the rules do not know is filled in like that too, so that one with a single
+    permitted value (a client's mark on its request) comes back with it.
+    """
+    found = extract(asked.name, document)
+    if found is None:
+        return empty_instance(asked.json_schema)
+    properties = asked.json_schema.get("properties")
+    unknown = {
+        name: inner
+        for name, inner in (properties.items() if isinstance(properties, dict) else ())
+        if name not in found
+    }
+    rest = empty_instance(asked.json_schema | {"properties": unknown})
+    return found | rest if isinstance(rest, dict) else found
 
 
 def _completion(request: _ChatRequest, text: str) -> dict[str, Any]:

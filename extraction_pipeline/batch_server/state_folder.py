@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
-from extraction_pipeline.batch_server.progress import remove_progress
 from extraction_pipeline.errors import ConfigurationError
 
 _DATABASE = "server.sqlite3"
@@ -68,10 +67,11 @@ class StateFolder:
         for content in self.files.iterdir():
             if not known_file(content.name):
                 content.unlink()
-        unfinished = set(open_batches)
-        for progress in self.progress.glob("*.sqlite3"):
-            if progress.stem not in unfinished:
-                remove_progress(progress)
+        unfinished = {self.batch_progress(batch_id).name for batch_id in open_batches}
+        for progress in self.progress.iterdir():
+            # SQLite's own files beside it may have outlived it.
+            if progress.name.removesuffix("-wal").removesuffix("-shm") not in unfinished:
+                progress.unlink()
 
     def close(self) -> None:
         """Let another process have the folder."""

@@ -13,7 +13,17 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from extraction_pipeline.batch_server.database import (
+    as_batch,
+    as_file,
+    insert_batch,
+    insert_file,
+    open_database,
+    tally_json,
+)
+from extraction_pipeline.batch_server.dialects import Dialect
 from extraction_pipeline.batch_server.records import (
+    REQUESTS_PURPOSE,
     Batch,
     BatchState,
     InputFault,
@@ -23,40 +33,18 @@ from extraction_pipeline.batch_server.records import (
     Tally,
 )
 from extraction_pipeline.batch_server.state_folder import StateFolder
+from extraction_pipeline.batch_server.statistics import read_statistics
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS files (
-    position INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    size INTEGER NOT NULL,
-    created_at REAL NOT NULL,
-    filename TEXT NOT NULL,
-    purpose TEXT NOT NULL,
-    uploaded INTEGER NOT NULL,
-    deleted INTEGER NOT NULL DEFAULT 0
-);
-CREATE TABLE IF NOT EXISTS batches (
-    position INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    completion_window TEXT NOT NULL,
-    input_file_id TEXT NOT NULL REFERENCES files (id),
-    metadata TEXT,
-    created_at REAL NOT NULL,
-    expires_at REAL NOT NULL,
-    reached TEXT NOT NULL DEFAULT '{}',
-    model TEXT,
-    total INTEGER,
-    tally TEXT NOT NULL DEFAULT '{}',
-    faults TEXT NOT NULL DEFAULT '[]',
-    output_file_id TEXT REFERENCES files (id),
-    error_file_id TEXT REFERENCES files (id)
-);
-CREATE INDEX IF NOT EXISTS batches_state ON batches (state);
-"""
 _ENDS = tuple(state.value for state in BatchState if state.is_end)
 _NOT_ENDED = f"state NOT IN ({', '.join('?' for _ in _ENDS)})"
+_ID_PREFIXES = {
+    Dialect.OPENAI: "batch_",
+    Dialect.ANTHROPIC: "msgbatch_",
+    # With "batch-" before it, the name of the result file is longer than the 40 characters that
+    # Gemini's own files API takes, as it is at Google.
+    Dialect.GEMINI: "localbatch",
+    Dialect.INFRAI: "ib_",
+}
 
 
 class UnknownCursor(Exception):
@@ -72,13 +60,7 @@ class Store:
 
     def __init__(self, folder: StateFolder) -> None:
         self._lock = threading.RLock()
-        self._database = sqlite3.connect(
-            folder.database, check_same_thread=False, isolation_level=None
-        )
-        self._database.row_factory = sqlite3.Row
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = FULL")
-        self._database.executescript(_SCHEMA)
+        self._database = open_database(folder.database)
 
     def close(self) -> None:
         """Close the database."""
@@ -88,25 +70,37 @@ class Store:
     def add_upload(self, file: StoredFile) -> None:
         """Accept an uploaded file whose content is in its place."""
         with self._lock:
-            self._add_file(file, uploaded=True)
+            insert_file(self._database, file, uploaded=True)
 
-    def file(self, file_id: str) -> StoredFile | None:
+    def knows_file(self, file_id: str) -> bool:
+        """Whether there is such a file, of any wire format, that was not deleted."""
+        return bool(self._rows("SELECT 1 FROM files WHERE id = ? AND NOT deleted", file_id))
+
+    def file(self, file_id: str, dialect: Dialect) -> StoredFile | None:
         """A file that was not deleted."""
-        rows = self._rows("SELECT * FROM files WHERE id = ? AND NOT deleted", file_id)
-        return _file(rows[0]) if rows else None
+        rows = self._rows(
+            "SELECT * FROM files WHERE id = ? AND dialect = ? AND NOT deleted", file_id, dialect
+        )
+        return as_file(rows[0]) if rows else None
 
     def list_files(
-        self, *, purpose: str | None, descending: bool, after: str | None, limit: int
+        self,
+        dialect: Dialect,
+        *,
+        purpose: str | None,
+        descending: bool,
+        after: str | None,
+        limit: int,
     ) -> tuple[list[StoredFile], bool]:
         """One page, and whether more follow. Raises `UnknownCursor`."""
-        where, arguments = "NOT deleted", list[Any]()
+        where, arguments = "NOT deleted AND dialect = ?", list[Any]([dialect])
         if purpose is not None:
             where += " AND purpose = ?"
             arguments.append(purpose)
         rows, more = self._page("files", where, arguments, descending, after, limit)
-        return [_file(row) for row in rows], more
+        return [as_file(row) for row in rows], more
 
-    def delete_file(self, file_id: str) -> bool:
+    def delete_file(self, file_id: str, dialect: Dialect) -> bool:
         """Forget a file; whether it was there. Raises `FileInUse`."""
         with self._lock:
             if self._rows(
@@ -114,50 +108,85 @@ class Store:
             ):
                 raise FileInUse
             changed = self._database.execute(
-                "UPDATE files SET deleted = 1 WHERE id = ? AND NOT deleted", (file_id,)
+                "UPDATE files SET deleted = 1 WHERE id = ? AND dialect = ? AND NOT deleted",
+                (file_id, dialect),
             )
             return changed.rowcount == 1
 
-    def add_batch(self, asked: NewBatch, window: float) -> Batch:
-        """Accept a batch: it is on disk when this returns."""
-        now = time.time()
-        batch_id = f"batch_{uuid.uuid4().hex}"
-        metadata = None if asked.metadata is None else json.dumps(dict(asked.metadata))
-        with self._lock:
-            self._database.execute(
-                "INSERT INTO batches (id, state, endpoint, completion_window, input_file_id,"
-                " metadata, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    batch_id,
-                    BatchState.VALIDATING.value,
-                    asked.endpoint,
-                    asked.completion_window,
-                    asked.input_file_id,
-                    metadata,
-                    now,
-                    now + window,
-                ),
-            )
+    def add_batch(
+        self, asked: NewBatch, window: float, requests: StoredFile | None = None
+    ) -> Batch:
+        """Accept a batch: it is on disk when this returns, and `requests` with it, the file of the
+        server's own that holds its input, if it is not an upload."""
+        batch_id = f"{_ID_PREFIXES[asked.dialect]}{uuid.uuid4().hex}"
+        with self._lock, self._database:
+            self._database.execute("BEGIN")
+            if requests is not None:
+                insert_file(self._database, requests, uploaded=False)
+            insert_batch(self._database, batch_id, asked, time.time(), window)
         return self.batch(batch_id)
 
-    def find_batch(self, batch_id: str) -> Batch | None:
-        """A batch, if there is one of this id."""
-        rows = self._rows("SELECT * FROM batches WHERE id = ?", batch_id)
-        return _batch(rows[0]) if rows else None
+    def add_batch_once(
+        self, asked: NewBatch, window: float, requests: StoredFile, since: float
+    ) -> tuple[Batch, bool]:
+        """Accept a batch unless one of its job key was accepted after `since`: that one is given
+        instead, and `False`."""
+        with self._lock:
+            found = self._rows(
+                "SELECT * FROM batches WHERE dialect = ? AND job_key = ? AND created_at > ?"
+                " ORDER BY position DESC LIMIT 1",
+                asked.dialect,
+                asked.job_key,
+                since,
+            )
+            if found:
+                return as_batch(found[0]), False
+            return self.add_batch(asked, window, requests), True
+
+    def find_batch(self, batch_id: str, dialect: Dialect) -> Batch | None:
+        """A batch that was not deleted, if there is one of this id."""
+        rows = self._rows(
+            "SELECT * FROM batches WHERE id = ? AND dialect = ? AND NOT deleted", batch_id, dialect
+        )
+        return as_batch(rows[0]) if rows else None
 
     def batch(self, batch_id: str) -> Batch:
-        """A batch that is known to be there; none is ever deleted."""
-        return _batch(self._rows("SELECT * FROM batches WHERE id = ?", batch_id)[0])
+        """A batch that is known to be there; the record stays when it is deleted."""
+        return as_batch(self._rows("SELECT * FROM batches WHERE id = ?", batch_id)[0])
 
-    def list_batches(self, *, after: str | None, limit: int) -> tuple[list[Batch], bool]:
-        """One page, newest first, and whether more follow. Raises `UnknownCursor`."""
-        rows, more = self._page("batches", "TRUE", [], True, after, limit)
-        return [_batch(row) for row in rows], more
+    def list_batches(
+        self, dialect: Dialect, *, after: str | None = None, before: str | None = None, limit: int
+    ) -> tuple[list[Batch], bool]:
+        """One page, newest first, and whether more follow: the next older ones than `after`, or
+        the next newer ones than `before`. Raises `UnknownCursor`."""
+        where, arguments = "NOT deleted AND dialect = ?", [dialect]
+        if before is not None:
+            rows, more = self._page("batches", where, arguments, False, before, limit)
+            rows.reverse()
+        else:
+            rows, more = self._page("batches", where, arguments, True, after, limit)
+        return [as_batch(row) for row in rows], more
 
     def open_batches(self) -> list[Batch]:
         """The batches that are not at their end, oldest first."""
         rows = self._rows(f"SELECT * FROM batches WHERE {_NOT_ENDED} ORDER BY position", *_ENDS)
-        return [_batch(row) for row in rows]
+        return [as_batch(row) for row in rows]
+
+    def delete_batch(self, batch_id: str) -> list[str]:
+        """Forget a batch with its results; one that is not at its end is cancelled.
+
+        Gives the files whose contents are not needed any more.
+        """
+        with self._lock, self._database:
+            self._database.execute("BEGIN")
+            batch = self.batch(batch_id)
+            self._database.execute("UPDATE batches SET deleted = 1 WHERE id = ?", (batch_id,))
+            if not batch.state.is_end and batch.state is not BatchState.CANCELLING:
+                self._move(batch_id, batch.state, BatchState.CANCELLING)
+            results = [name for name in (batch.output_file_id, batch.error_file_id) if name]
+            for file_id in results:
+                self._database.execute("UPDATE files SET deleted = 1 WHERE id = ?", (file_id,))
+        return results
 
     def start(self, batch_id: str, model: str | None, total: int) -> bool:
         """Validated: work begins. False if the batch was cancelled meanwhile."""
@@ -174,59 +203,61 @@ class Store:
         """Change the state from what is expected; false if it was another."""
         return self._move(batch_id, expected, to)
 
+    def cancel(self, batch_id: str) -> Batch:
+        """Ask for the end of a batch if it is not near or at its end; what it is then."""
+        for state in (BatchState.VALIDATING, BatchState.IN_PROGRESS):
+            if self._move(batch_id, state, BatchState.CANCELLING):
+                break
+        return self.batch(batch_id)
+
     def count(self, batch_id: str, tally: Tally) -> None:
         """Show how far a batch is."""
         with self._lock:
             self._database.execute(
-                "UPDATE batches SET tally = ? WHERE id = ?", (json.dumps(asdict(tally)), batch_id)
+                "UPDATE batches SET tally = ? WHERE id = ?", (tally_json(tally), batch_id)
             )
 
     def finish(
         self,
-        batch_id: str,
-        expected: BatchState,
+        batch: Batch,
         to: BatchState,
         *,
         tally: Tally,
         output: StoredFile | None,
         error: StoredFile | None,
     ) -> bool:
-        """End a batch that was worked on, its files with it; false if its state was another.
+        """End a batch that was worked on, its files with it; false if it was changed meanwhile.
 
         Together with `fail`, the only way to an end.
         """
         with self._lock, self._database:
             self._database.execute("BEGIN")
+            if self.batch(batch.id).deleted != batch.deleted:
+                return False
             for file in (output, error):
                 if file is not None:
-                    self._add_file(file, uploaded=False)
+                    insert_file(self._database, file, uploaded=False)
             moved = self._move(
-                batch_id,
-                expected,
+                batch.id,
+                batch.state,
                 to,
-                tally=json.dumps(asdict(tally)),
+                tally=tally_json(tally),
                 output_file_id=output.id if output else None,
                 error_file_id=error.id if error else None,
             )
-            if not moved:
+            if moved:
+                self._database.execute(
+                    "UPDATE files SET deleted = 1 WHERE id = ? AND purpose = ?",
+                    (batch.asked.input_file_id, REQUESTS_PURPOSE),
+                )
+            else:
                 self._database.execute("ROLLBACK")
             return moved
 
     def statistics(self) -> Statistics:
         """What was accepted so far."""
         with self._lock:
-            uploaded = self._rows("SELECT count(*) FROM files WHERE uploaded")[0][0]
-            states = self._rows("SELECT state, count(*) FROM batches GROUP BY state")
-            requests = self._rows("SELECT coalesce(sum(total), 0) FROM batches")[0][0]
-            pairs = self._rows(
-                "SELECT pair.key, pair.value, count(*) FROM batches, json_each(metadata) AS pair"
-                " WHERE metadata IS NOT NULL GROUP BY 1, 2"
-            )
-        by_metadata: dict[str, dict[str, int]] = {}
-        for key, value, number in pairs:
-            by_metadata.setdefault(key, {})[value] = number
-        by_state = dict(map(tuple, states))
-        return Statistics(uploaded, sum(by_state.values()), requests, by_state, by_metadata)
+            return read_statistics(self._database)
 
     def _rows(self, statement: str, *arguments: Any) -> list[sqlite3.Row]:
         with self._lock:
@@ -243,7 +274,11 @@ class Store:
     ) -> tuple[list[sqlite3.Row], bool]:
         with self._lock:
             if after is not None:
-                found = self._rows(f"SELECT position FROM {table} WHERE id = ?", after)
+                found = self._rows(
+                    f"SELECT position FROM {table} WHERE id = ? AND dialect = ?",
+                    after,
+                    arguments[0],
+                )
                 if not found:
                     raise UnknownCursor
                 where += f" AND position {'<' if descending else '>'} ?"
@@ -268,37 +303,3 @@ class Store:
                 (to.value, to.value, time.time(), *columns.values(), batch_id, expected.value),
             )
             return changed.rowcount == 1
-
-    def _add_file(self, file: StoredFile, *, uploaded: bool) -> None:
-        self._database.execute(
-            "INSERT INTO files (id, size, created_at, filename, purpose, uploaded)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (file.id, file.size, file.created_at, file.filename, file.purpose, uploaded),
-        )
-
-
-def _file(row: sqlite3.Row) -> StoredFile:
-    return StoredFile(row["id"], row["size"], row["created_at"], row["filename"], row["purpose"])
-
-
-def _batch(row: sqlite3.Row) -> Batch:
-    metadata = row["metadata"]
-    return Batch(
-        id=row["id"],
-        state=BatchState(row["state"]),
-        asked=NewBatch(
-            endpoint=row["endpoint"],
-            completion_window=row["completion_window"],
-            input_file_id=row["input_file_id"],
-            metadata=None if metadata is None else json.loads(metadata),
-        ),
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-        reached={BatchState(name): at for name, at in json.loads(row["reached"]).items()},
-        model=row["model"],
-        total=row["total"],
-        tally=Tally(**json.loads(row["tally"])),
-        faults=tuple(InputFault(**fault) for fault in json.loads(row["faults"])),
-        output_file_id=row["output_file_id"],
-        error_file_id=row["error_file_id"],
-    )

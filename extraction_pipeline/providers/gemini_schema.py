@@ -66,6 +66,8 @@ class _Conversion:
         unknown = sorted(schema.keys() - _KEYWORDS)
         if unknown:
             raise self._unfit(path, f"uses {', '.join(unknown)}, which Gemini does not know")
+        if isinstance(schema.get("type"), list):
+            schema = _as_choice(schema)
         converted = self._choice(schema, path) if "anyOf" in schema else self._plain(schema, path)
         if "description" in schema:
             converted["description"] = schema["description"]
@@ -108,3 +110,11 @@ class _Conversion:
             reason,
             "Change the document type, or set EXTRACTION_GEMINI_SCHEMA_FIELD=response_json_schema.",
         )
+
+
+def _as_choice(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """`type: [string, null]` as the choice that it stands for."""
+    said = {name: schema[name] for name in ("description",) if name in schema}
+    rest = {name: value for name, value in schema.items() if name not in ("type", "description")}
+    options = [_NULL if kind == "null" else {**rest, "type": kind} for kind in schema["type"]]
+    return {"anyOf": options, **said}

@@ -10,7 +10,7 @@ import pytest
 
 from extraction_pipeline.batch_server.answer_pool import AnswerPool, Question
 from extraction_pipeline.batch_server.answers import Answered, Interrupted, NotAnswered
-from extraction_pipeline.batch_server.input_lines import LinePlace
+from extraction_pipeline.batch_server.records import LinePlace
 
 
 class Echo:

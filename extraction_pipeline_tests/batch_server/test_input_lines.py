@@ -8,13 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extraction_pipeline.batch_server.input_lines import (
-    MOST_FAULTS,
-    InputReport,
-    LinePlace,
-    check_input,
-)
+from extraction_pipeline.batch_server.openai.input_lines import MOST_FAULTS, check_input
 from extraction_pipeline.batch_server.progress import shuffled
+from extraction_pipeline.batch_server.records import InputReport, LinePlace
 from extraction_pipeline_tests.batch_server.client import jsonl, line
 
 ENDPOINT = "/v1/chat/completions"

@@ -134,7 +134,48 @@ def test_what_a_killed_server_left_half_done_is_cleaned_up(slow):
     server.kill()
     (server.state / "files" / "file-without-record").write_bytes(b"{}")
     (server.state / "incoming" / "half").write_bytes(b"{")
-    (server.state / "progress" / "batch_gone.sqlite3").write_bytes(b"")
+    for suffix in ("", "-wal", "-shm"):
+        (server.state / "progress" / f"batch_gone.sqlite3{suffix}").write_bytes(b"")
+    (server.state / "progress" / "batch_half.sqlite3-wal").write_bytes(b"")
     server.restart()
     left = [path.name for path in server.state.rglob("*") if path.parent != server.state]
     assert left == [file]
+
+
+OLDER = """
+CREATE TABLE files (
+    position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, size INTEGER NOT NULL,
+    created_at REAL NOT NULL, filename TEXT NOT NULL, purpose TEXT NOT NULL,
+    uploaded INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE batches (
+    position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, state TEXT NOT NULL,
+    endpoint TEXT NOT NULL, completion_window TEXT NOT NULL, input_file_id TEXT NOT NULL,
+    metadata TEXT, created_at REAL NOT NULL, expires_at REAL NOT NULL,
+    reached TEXT NOT NULL DEFAULT '{}', model TEXT, total INTEGER,
+    tally TEXT NOT NULL DEFAULT '{}', faults TEXT NOT NULL DEFAULT '[]',
+    output_file_id TEXT, error_file_id TEXT
+);
+INSERT INTO files (id, size, created_at, filename, purpose, uploaded)
+    VALUES ('file-a', 1, 1.0, 'in.jsonl', 'batch', 1);
+INSERT INTO batches (id, state, endpoint, completion_window, input_file_id, metadata, created_at,
+    expires_at) VALUES ('batch_a', 'validating', '/v1/chat/completions', '24h', 'file-a',
+    '{"k": "v"}', 1.0, 9e9);
+"""
+
+
+def test_the_state_of_the_first_release_is_taken_over(tmp_path):
+    state = tmp_path / "state"
+    (state / "files").mkdir(parents=True)
+    (state / "files" / "file-a").write_bytes(many(3))
+    with closing(sqlite3.connect(state / "server.sqlite3")) as database:
+        database.executescript(OLDER)
+    with running_server(state) as server:
+        client = Client(server.base_url)
+        batch = client.ended("batch_a")
+        assert batch["status"] == "completed" and len(ids(client, batch, "output")) == 3
+        server.restart()
+        assert client.get_batch("batch_a") == batch
+        statistics = server.statistics()
+        assert statistics["jobs_by_metadata"] == {"k": {"v": 1}}
+        assert list(statistics["dialects"]) == ["openai"]  # type: ignore[call-overload]

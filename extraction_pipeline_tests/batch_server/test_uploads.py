@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from extraction_pipeline.batch_server.api_errors import ApiError
-from extraction_pipeline.batch_server.uploads import uploads
+from extraction_pipeline.batch_server.openai.uploads import uploads
 
 
 def upload(folder: Path, content: bytes, most: int, chunk: int = 7) -> bytes:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 V1 = "  v1: {provider: local, model: rules-baseline, max_attempts: 2}\n"
 V2 = "  v2: {provider: local, model: rules-baseline, max_attempts: 2, max_output_tokens: 2048}\n"
 COLLECTION = """\
@@ -97,14 +99,12 @@ class Installation:
 
     def processes(self) -> list[int]:
         """Every process of this machine that was started with, or in, this home."""
-        mark = str(self.home).encode()
+        mark = str(self.home)
         found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                of_process = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-                zombie = b") Z " in (entry / "stat").read_bytes()
-            except OSError:
-                continue  # it has ended meanwhile
-            if mark in of_process and not zombie and int(entry.name) != os.getpid():
-                found.append(int(entry.name))
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):  # it has ended meanwhile, or is nothing of ours
+                told = [*process.cmdline(), *process.environ().values()]
+                ended = process.status() == psutil.STATUS_ZOMBIE
+                if any(mark in one for one in told) and not ended and process.pid != os.getpid():
+                    found.append(process.pid)
         return found

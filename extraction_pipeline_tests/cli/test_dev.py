@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 import requests
 
 from extraction_pipeline_tests.batch_server.process import wait_until
@@ -94,7 +93,6 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks processes up in /proc")
 def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
     tmp_path: Path,
 ) -> None:

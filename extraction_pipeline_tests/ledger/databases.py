@@ -1,4 +1,4 @@
-"""Databases of a test's own on the embedded server."""
+"""Databases of a test's own on the embedded server, and a way to use one for many tests."""
 
 import uuid
 from collections.abc import Iterator
@@ -22,3 +22,37 @@ def database(server_url: str, template: str = "template0") -> Iterator[str]:
         with admin.connect() as connection:
             connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
         admin.dispose()
+
+
+TABLES = (
+    "extractions",
+    "raw_responses",
+    "result_files",
+    "audit_events",
+    "batch_items",
+    "batch_jobs",
+    "extraction_versions",
+    "document_revisions",
+    "document_sources",
+    "documents",
+)
+"""All tables of the ledger, so that none refers to one after it."""
+
+STOP = "extraction.stop()"
+"""The trigger function that a test may have left."""
+
+
+def emptied(url: str) -> None:
+    """Delete all rows of the ledger: much cheaper than a database for each test."""
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg2"))
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+        connection.execute(text(f"DROP FUNCTION IF EXISTS {STOP} CASCADE"))
+        for table in TABLES:
+            connection.execute(text(f"DELETE FROM extraction.{table}"))
+    engine.dispose()

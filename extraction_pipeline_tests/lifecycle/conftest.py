@@ -1,4 +1,6 @@
-"""One batch server for the tests of this folder: what a test asks of it, it asks by job key."""
+"""One batch server and one database for the tests of this folder.
+
+What a test asks of the server, it asks by job key; the database it leaves is emptied."""
 
 from collections.abc import Iterator
 
@@ -6,8 +8,9 @@ import pytest
 
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline_tests.batch_server.process import ServerProcess, running_server
-from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.conftest import TEMPLATE, Workplace
 from extraction_pipeline_tests.faults.proxy import Proxy, running_proxy
+from extraction_pipeline_tests.ledger.databases import database, emptied
 from extraction_pipeline_tests.lifecycle.driving import Driven
 
 
@@ -16,6 +19,20 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPr
     """A batch server that no test stops."""
     with running_server(tmp_path_factory.mktemp("shared") / "batch_server") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def shared_database(postgres_url: str) -> Iterator[str]:
+    """A database for the tests of this folder."""
+    with database(postgres_url, TEMPLATE) as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(shared_database: str) -> Iterator[str]:
+    """The shared database, with all tables and without a row."""
+    yield shared_database
+    emptied(shared_database)
 
 
 @pytest.fixture

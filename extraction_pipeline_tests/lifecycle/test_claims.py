@@ -30,7 +30,7 @@ def test_runs_at_once_make_the_jobs_of_one(
     reports: list[SubmissionReport] = []
 
     def run() -> None:
-        start.wait(5)
+        start.wait(20)
         reports.append(driven.submit())
 
     threads = [threading.Thread(target=run) for _ in range(4)]
@@ -55,7 +55,40 @@ def test_processes_at_once_make_the_jobs_of_one(
     assert proxy.count(CREATE) == 1
 
 
-def test_a_run_that_comes_while_another_claims_waits_for_it_and_takes_the_rest(
+def test_a_run_that_comes_while_another_claims_waits_and_sees_what_it_left(
+    driven: Driven, workplace: Workplace
+) -> None:
+    workplace.write(3)
+    (job_id,) = driven.submitted()
+    workplace.write(2, start=3)
+    driven.scan()
+    version = driven.job(job_id).version_id
+    found: list[list[claims.Claimable]] = []
+
+    def ask() -> None:
+        with driven.pipeline.engine.begin() as connection:
+            found.append(
+                claims.claimable_documents(
+                    connection, "notes", version, max_attempts=2, hashes=None
+                )
+            )
+
+    second = threading.Thread(target=ask)
+    with driven.pipeline.engine.begin() as connection:
+        first = claims.claimable_documents(
+            connection, "notes", version, max_attempts=2, hashes=None
+        )
+        second.start()
+        second.join(0.2)
+        assert found == []
+        claims.refuse_documents(
+            connection, version, [document.document_id for document in first], "rejected", "why"
+        )
+    second.join(20)
+    assert (len(first), found) == (2, [[]])
+
+
+def test_only_what_is_asked_for_and_needs_a_request_is_claimed(
     driven: Driven, workplace: Workplace
 ) -> None:
     workplace.write(3)

@@ -183,11 +183,11 @@ def test_two_runs_at_once_land_everything_once(
     proxy.plan(CONTENT, hold)
     first = threading.Thread(target=driven.collect, args=(job_id,))
     first.start()
-    assert hold.reached.wait(5)
+    assert hold.reached.wait(20)
     with pytest.raises(StateMoved, match="by another run"):
         driven.collect(job_id)
     hold.release.set()
-    first.join(5)
+    first.join(20)
     assert driven.job(job_id).state is JobState.COLLECTED
     assert (driven.items(), proxy.count(CONTENT)) == ({("answered", None, None): 4}, 1)
 

@@ -103,17 +103,17 @@ def test_gone_in_the_middle_of_publishing_everything_is_published_without_the_pr
     driven.collect(job_id)
     proxy.close()
     driven.execute(
-        "CREATE FUNCTION extraction.cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        "CREATE FUNCTION extraction.stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         " IF (SELECT count(*) FROM extraction.extractions) > 600 THEN"
         " PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NULL; END $$"
     )
     driven.execute(
-        "CREATE TRIGGER cut AFTER INSERT ON extraction.extractions"
-        " FOR EACH STATEMENT EXECUTE FUNCTION extraction.cut()"
+        "CREATE TRIGGER stop AFTER INSERT ON extraction.extractions"
+        " FOR EACH STATEMENT EXECUTE FUNCTION extraction.stop()"
     )
     with no_database(database):
         driven.publish(job_id)
-    driven.execute("DROP TRIGGER cut ON extraction.extractions")
+    driven.execute("DROP TRIGGER stop ON extraction.extractions")
     assert driven.job(job_id).state is JobState.COLLECTED
     assert driven.summary().published == 500  # whole chunks, no half of one
     assert len(driven.publish(job_id).published) == 700

@@ -280,7 +280,7 @@ def test_a_reading_that_takes_the_end_back_ends_nobody(
     workplace.write(2)
     (job_id,) = driven.submitted()
     driven.ended(job_id)
-    proxy.plan(POLL, saying(status=status, output_file_id=None))
+    proxy.plan(POLL, saying(status=status, output_file_id=None, request_counts=None))
     with pytest.raises(CallFailed):
         driven.collect(job_id)
     assert driven.job(job_id).state is JobState.ENDED

@@ -163,7 +163,7 @@ def test_runs_at_once_publish_once_and_do_not_wait_for_each_others_connections(
     published: list[str] = []
 
     def run() -> None:
-        start.wait(5)
+        start.wait(20)
         try:
             published.extend(driven.publish(job_id).published)
         except StateMoved as error:

@@ -55,6 +55,7 @@ from extraction_pipeline_tests.faults.result_rows import (
     undecodable,
     without,
 )
+from extraction_pipeline_tests.ledger.databases import emptied
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 
 MAX_ATTEMPTS = 2
@@ -66,12 +67,6 @@ TO_SEND = (
     JobState.SUBMITTING,
     JobState.UNRESOLVED,
 )
-TABLES = (
-    "documents, document_sources, document_revisions, extraction_versions, batch_jobs, batch_items,"
-    " result_files, raw_responses, extractions, audit_events"
-)
-
-
 STEPS = (
     "new_documents",
     "a_source_vanishes",
@@ -127,12 +122,14 @@ class Bench:
         self._admin = create_engine(
             make_url(server_url).set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT"
         )
-        self._database = self.driven.pipeline.engine.url.database
+        url = self.driven.pipeline.engine.url
+        self._url = url.render_as_string(hide_password=False)
+        self._database = url.database
 
     def reset(self) -> None:
         self.proxy.forget_plans()
-        tables = ", ".join(f"extraction.{table}" for table in TABLES.split(", "))
-        self.driven.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+        self.driven.pipeline.engine.dispose()
+        emptied(self._url)
         for path in (self.workplace.documents / "notes").iterdir():
             path.unlink()
 
@@ -166,7 +163,10 @@ class Bench:
             "search fails": (LIST, answer(500)),
             "poll fails": (POLL, answer(502)),
             "poll finds nothing": (POLL, answer(404)),
-            "poll is late": (POLL, saying(status="in_progress", output_file_id=None)),
+            "poll is late": (
+                POLL,
+                saying(status="in_progress", output_file_id=None, request_counts=None),
+            ),
             "job fails": (POLL, saying(status="failed", output_file_id=None)),
             "database gone after poll": (POLL, gone),
             "download fails": (CONTENT, answer(500)),

@@ -123,11 +123,11 @@ def test_two_resolvers_at_once_make_one_create(
     proxy.plan(CREATE, hold)
     first = threading.Thread(target=driven.resolve, args=(job_id,))
     first.start()
-    assert hold.reached.wait(5)
+    assert hold.reached.wait(20)
     second = driven.resolve(job_id)
     assert "another run is at work" in (second.cause or "")
     hold.release.set()
-    first.join(5)
+    first.join(20)
     assert driven.job(job_id).state is JobState.SUBMITTED
     assert driven.resolve(job_id).state is JobState.SUBMITTED
     assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 2)
@@ -169,7 +169,7 @@ def test_what_comes_after_another_run_resolved_the_job_changes_nothing(
     reports: list[SubmissionReport] = []
     slow = threading.Thread(target=lambda: reports.append(driven.submit()))
     slow.start()
-    assert hold.reached.wait(5)
+    assert hold.reached.wait(20)
     driven.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
         " AND pid <> pg_backend_pid()"
@@ -180,7 +180,7 @@ def test_what_comes_after_another_run_resolved_the_job_changes_nothing(
     adopted = driven.job(job_id)
     if answered:
         hold.release.set()
-    slow.join(5)
+    slow.join(20)
     assert driven.job(job_id).job_id == adopted.job_id
     assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 1)
     assert driven.audited()["duplicate_job"] == 0

@@ -18,6 +18,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be sent is tried again at once."""
     monkeypatch.setattr("extraction_pipeline.lifecycle.sending.SUBMIT_RETRY_SECONDS", 0.1)
     monkeypatch.setattr("extraction_pipeline.orchestration.sensors.next_run", lambda attempt: 0.1)
+    monkeypatch.setenv("EXTRACTION_POLL_MAX_SECONDS", "0.1")
 
 
 class Told:
@@ -87,9 +88,9 @@ def test_a_provider_that_answers_and_is_slow_is_waited_for(
 ) -> None:
     """Longer than the patience, with a failed call now and then."""
     assert told.driver.submit(NOTES)
-    proxy.plan(POLL, answer(502), times=None, every=3)
+    proxy.plan(POLL, answer(502), times=None, every=2)
     proxy.plan(POLL, saying(status="in_progress"), times=None)
-    threading.Timer(2.5, proxy.forget_plans).start()
+    threading.Timer(4.0, proxy.forget_plans).start()
     told.driver.wait()
     assert any("502" in line for line in told.lines)
     assert installed.materialized("extractions") == keys(installed.partitions())

@@ -206,5 +206,18 @@ def test_geminis_form_says_the_same_as_the_schema(schema):
     assert turned_back(gemini_schema("note", plain)) == written_out(plain, plain.get("$defs", {}))
 
 
+def test_a_list_of_types_is_a_choice():
+    listed = object_of(a={"type": ["string", "null"], "enum": ["x", "y"], "description": "d"})
+    assert gemini_schema("note", listed)["properties"]["a"] == {
+        "type": "STRING",
+        "format": "enum",
+        "enum": ["x", "y"],
+        "nullable": True,
+        "description": "d",
+    }
+    both = gemini_schema("note", object_of(a={"type": ["string", "integer"]}))
+    assert both["properties"]["a"] == {"any_of": [{"type": "STRING"}, {"type": "INTEGER"}]}
+
+
 def test_infrai_keeps_the_name_of_the_echo_for_itself():
     refused(ProviderName.INFRAI, object_of(extraction_request_id=TEXT), "extraction_request_id")

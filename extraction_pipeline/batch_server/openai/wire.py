@@ -4,7 +4,7 @@ Fields without a value are left out, as OpenAI's description has it: there, file
 strings and integers, never null.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -177,14 +177,3 @@ class DeletedFile(_Wire):
     id: str
     object: Literal["file"] = "file"
     deleted: Literal[True] = True
-
-
-def error_body(
-    message: str,
-    *,
-    type: str = "invalid_request_error",
-    code: str | None = None,
-    param: str | None = None,
-) -> dict[str, Any]:
-    """OpenAI's form of an error, of a call and of one line."""
-    return {"error": {"message": message, "type": type, "param": param, "code": code}}

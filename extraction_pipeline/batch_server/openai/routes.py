@@ -18,9 +18,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from extraction_pipeline.batch_server.api_errors import ApiError, no_such
+from extraction_pipeline.batch_server.api_errors import ApiError, invalid_body, no_such
+from extraction_pipeline.batch_server.bodies import read_body
 from extraction_pipeline.batch_server.config import ServerConfig
-from extraction_pipeline.batch_server.openai_wire import (
+from extraction_pipeline.batch_server.dialects import Dialect
+from extraction_pipeline.batch_server.openai.uploads import too_large, uploads
+from extraction_pipeline.batch_server.openai.wire import (
     BatchObject,
     CreateBatch,
     DeletedFile,
@@ -31,12 +34,10 @@ from extraction_pipeline.batch_server.openai_wire import (
 from extraction_pipeline.batch_server.records import Batch, BatchState, NewBatch, StoredFile
 from extraction_pipeline.batch_server.state_folder import StateFolder
 from extraction_pipeline.batch_server.store import FileInUse, Store, UnknownCursor
-from extraction_pipeline.batch_server.uploads import too_large, uploads
 
 PURPOSES = frozenset(get_args(Purpose))
 MOST_FILES_A_PAGE = 10_000
 MOST_BATCHES_A_PAGE = 100
-LARGEST_JSON_BODY = 1024 * 1024
 
 
 class OpenAIRoutes:
@@ -93,6 +94,7 @@ class OpenAIRoutes:
             raise ApiError(400, "The order has to be asc or desc.", param="order")
         try:
             files, more = self._store.list_files(
+                Dialect.OPENAI,
                 purpose=request.query_params.get("purpose"),
                 descending=order == "desc",
                 after=request.query_params.get("after"),
@@ -110,7 +112,7 @@ class OpenAIRoutes:
         """`DELETE /v1/files/{id}`."""
         file_id = request.path_params["id"]
         try:
-            if not self._store.delete_file(file_id):
+            if not self._store.delete_file(file_id, Dialect.OPENAI):
                 raise no_such("File", file_id)
         except FileInUse:
             raise ApiError(409, "A batch that has not ended reads this file.") from None
@@ -133,6 +135,7 @@ class OpenAIRoutes:
         """`GET /v1/batches`, newest first."""
         try:
             batches, more = self._store.list_batches(
+                Dialect.OPENAI,
                 after=request.query_params.get("after"),
                 limit=_limit(request, default=20, most=MOST_BATCHES_A_PAGE),
             )
@@ -146,12 +149,8 @@ class OpenAIRoutes:
 
     def cancel_batch(self, request: Request) -> Response:
         """`POST /v1/batches/{id}/cancel`."""
-        batch = self._batch(request)
-        for state in (BatchState.VALIDATING, BatchState.IN_PROGRESS):
-            if self._store.move(batch.id, state, BatchState.CANCELLING):
-                break
+        batch = self._store.cancel(self._batch(request).id)
         self._wake()
-        batch = self._store.batch(batch.id)
         if batch.state not in (BatchState.CANCELLING, BatchState.CANCELLED):
             message = f"A batch that is {batch.state.value} cannot be cancelled."
             raise ApiError(409, message, code="batch_not_cancellable")
@@ -162,7 +161,7 @@ class OpenAIRoutes:
         self._store.add_upload(file)
 
     def _accept_batch(self, asked: NewBatch) -> Batch:
-        file = self._store.file(asked.input_file_id)
+        file = self._store.file(asked.input_file_id, Dialect.OPENAI)
         if file is None:
             raise no_such("File", asked.input_file_id, status_code=400)
         if file.purpose != "batch":
@@ -170,30 +169,23 @@ class OpenAIRoutes:
         return self._store.add_batch(asked, self._config.window)
 
     def _file(self, request: Request) -> StoredFile:
-        file = self._store.file(request.path_params["id"])
+        file = self._store.file(request.path_params["id"], Dialect.OPENAI)
         if file is None:
             raise no_such("File", request.path_params["id"])
         return file
 
     def _batch(self, request: Request) -> Batch:
-        batch = self._store.find_batch(request.path_params["id"])
+        batch = self._store.find_batch(request.path_params["id"], Dialect.OPENAI)
         if batch is None:
             raise no_such("Batch", request.path_params["id"])
         return batch
 
 
 async def _read_batch(request: Request) -> NewBatch:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_JSON_BODY:
-            raise ApiError(413, "The body is too large.")
     try:
-        asked = CreateBatch.model_validate_json(bytes(body))
+        asked = CreateBatch.model_validate_json(await read_body(request))
     except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False)[0]
-        param = ".".join(str(part) for part in fault["loc"])
-        raise ApiError(400, f"{param or 'The body'}: {fault['msg']}.", param=param) from None
+        raise invalid_body(error) from None
     return NewBatch(
         endpoint=asked.endpoint,
         completion_window=asked.completion_window,

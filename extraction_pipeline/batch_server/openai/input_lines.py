@@ -5,13 +5,12 @@ codes are documented only in part; these are the ones that users and compatible 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from extraction_pipeline.batch_server.records import InputFault
+from extraction_pipeline.batch_server.records import InputFault, InputReport, LinePlace
 
 MOST_FAULTS = 100
 
@@ -25,25 +24,6 @@ class InputLine(BaseModel):
     method: str
     url: str
     body: dict[str, Any] = Field(repr=False)
-
-
-@dataclass(frozen=True)
-class LinePlace:
-    """Where a request lies in the input file, in bytes; `position` counts requests from 0."""
-
-    position: int
-    custom_id: str
-    offset: int
-    length: int
-
-
-@dataclass
-class InputReport:
-    """What a check found. The batch may start if there is no fault."""
-
-    total: int = 0
-    model: str | None = None
-    faults: list[InputFault] = field(default_factory=list)
 
 
 def check_input(
