@@ -14,6 +14,7 @@ from extraction_pipeline.collections.recipe import (
     recipe_document,
 )
 from extraction_pipeline.documents.identity import document_key
+from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger.versions import VersionRecipe, VersionRow, use_version
 from extraction_pipeline.lifecycle.naming import custom_id
 from extraction_pipeline.providers.base import ModelRequest
@@ -31,8 +32,13 @@ class BuiltRequest:
 
 
 def type_of(collection: Collection) -> DocumentType:
-    """The document type that the collection names. Raises `ConfigurationError`."""
-    return find_document_type(collection.document_type)
+    """The document type that the collection names. Raises `CollectionError` with file and line."""
+    try:
+        return find_document_type(collection.document_type)
+    except ConfigurationError as error:
+        raise collection.error(
+            ("document_type",), error.message, error.remedy or "Name another."
+        ) from None
 
 
 def recipe_of(collection: Collection, version: ExtractionVersion) -> Recipe:
