@@ -109,9 +109,13 @@ class Driven:
 
     def creates(self, job_id: int) -> int:
         """How often the server took this job, by its own statistics."""
-        by_key = self.server.statistics()["jobs_by_metadata"]
-        assert isinstance(by_key, dict)
-        return int(by_key.get("extraction_job_key", {}).get(self.job(job_id).job_key, 0))
+        return self.creates_by_key()[self.job(job_id).job_key]
+
+    def creates_by_key(self) -> Counter[str]:
+        """How often the server took each job, by job key."""
+        by_metadata = self.server.statistics()["jobs_by_metadata"]
+        assert isinstance(by_metadata, dict)
+        return Counter(by_metadata.get("extraction_job_key", {}))
 
     def rows(self, statement: str, **values: object) -> Sequence[Row[Any]]:
         with self.pipeline.engine.connect() as connection:

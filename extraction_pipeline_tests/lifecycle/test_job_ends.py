@@ -22,25 +22,7 @@ from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import saying
 from extraction_pipeline_tests.faults.proxy import POLL, Proxy
 from extraction_pipeline_tests.lifecycle.driving import Driven
-
-NOTHING_STATED = json.dumps(
-    dict.fromkeys(
-        (
-            "chief_complaint",
-            "admission_date",
-            "discharge_date",
-            "encounter_date",
-            "diagnoses",
-            "procedures",
-            "medications",
-            "allergies",
-            "hospital_course",
-            "condition_at_discharge",
-            "disposition",
-            "follow_up",
-        )
-    )
-)
+from extraction_pipeline_tests.lifecycle.model_answers import NOTHING_STATED
 
 
 class Model:
@@ -62,7 +44,7 @@ class Model:
         if len(self.asked) > self.patience:
             self.released.wait(20)
             time.sleep(0.1)  # the server looks a few times a second whether to go on
-        return refusal(400) if number in self.refused else completion(NOTHING_STATED)
+        return refusal(400) if number in self.refused else completion(json.dumps(NOTHING_STATED))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Publishing: each answer is judged by itself, and a failure has a kind that decides who acts."""
 
+import json
 import threading
 
 import pytest
@@ -13,6 +14,7 @@ from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import CREATE, Proxy
 from extraction_pipeline_tests.faults.result_rows import Change, envelope, said
 from extraction_pipeline_tests.lifecycle.driving import Driven
+from extraction_pipeline_tests.lifecycle.model_answers import NOTHING_STATED
 
 
 def collected(driven: Driven, workplace: Workplace, count: int) -> int:
@@ -143,6 +145,20 @@ def test_a_number_that_nothing_can_hold_costs_one_document(
     assert (len(result.published), result.failed) == (1, 1)
     assert driven.items()[("failed", "model", "invalid_number")] == 1
     driven.pipeline.engine.dispose()
+
+
+def test_text_that_the_database_cannot_hold_costs_no_record(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    """Field report 47: NUL, half a character, U+2028, letters beyond the basic plane."""
+    awkward = NOTHING_STATED | {"chief_complaint": "a\0b \ud800 \u2028 \U0001d538 漢"}
+    proxy.plan_results(said(0, json.dumps(awkward)))
+    assert len(driven.publish(collected(driven, workplace, 2)).published) == 2
+    ((complaint,),) = driven.rows(
+        "SELECT body->>'chief_complaint' FROM extraction.extractions"
+        " WHERE body->>'chief_complaint' IS NOT NULL"
+    )
+    assert complaint == "ab \ufffd \u2028 \U0001d538 漢"
 
 
 def test_publishing_twice_changes_nothing(driven: Driven, workplace: Workplace) -> None:
