@@ -5,7 +5,9 @@ import warnings
 
 from dagster import BetaWarning, Definitions, definitions, in_process_executor
 
+from extraction_pipeline.collections.collection import Collection, ExtractionVersion
 from extraction_pipeline.collections.loader import load_collections
+from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.lifecycle.opening import endpoint_of
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_of
 from extraction_pipeline.orchestration.assets import collection_assets
@@ -30,9 +32,7 @@ def build_definitions(settings: Settings) -> Definitions:
     collections = load_collections(settings.collections, os.environ)
     for collection in collections:
         for version in collection.extraction_versions:
-            like_all = build_request(recipe_of(collection, version), version.name, "", "", "")
-            provider = version.provider
-            check_request(provider, endpoint_of(settings, provider), like_all.request)
+            _require_sendable(collection, version, settings)
     night, nightly_schedule = nightly_refresh(settings)
     return Definitions(
         assets=[night, *(one for each in collections for one in collection_assets(each))],
@@ -45,6 +45,19 @@ def build_definitions(settings: Settings) -> Definitions:
         # each step would only cost seconds.
         executor=in_process_executor,
     )
+
+
+def _require_sendable(
+    collection: Collection, version: ExtractionVersion, settings: Settings
+) -> None:
+    """Raise `CollectionError` if the version's provider could not take any request of it."""
+    like_all = build_request(recipe_of(collection, version), version.name, "", "", "")
+    try:
+        check_request(version.provider, endpoint_of(settings, version.provider), like_all.request)
+    except ConfigurationError as error:
+        raise collection.error(
+            ("extraction_versions", version.name, "parameters"), error.message, error.remedy or ""
+        ) from None
 
 
 @definitions

@@ -82,6 +82,8 @@ class Installation:
                 env=self.environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                # Tests that a shell runs in its background would hand on that SIGINT is ignored.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         try:
             yield process

@@ -29,14 +29,16 @@ def proxy(server: ServerProcess) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def installation(tmp_path: Path, proxy: Proxy) -> Installation:
-    """Three letters, and a proxy for the provider."""
-    return Installation(
+def installation(tmp_path: Path, proxy: Proxy) -> Iterator[Installation]:
+    """Three letters, and a proxy for the provider; nothing runs in its home after the test."""
+    place = Installation(
         tmp_path,
         letters=3,
         EXTRACTION_LOCAL_BASE_URL=proxy.base_url,
         EXTRACTION_RESOLVE_GRACE_SECONDS="0",
     )
+    yield place
+    place.kill_processes()
 
 
 def test_ctrl_c_while_a_job_is_created_and_once_more_is_one_job(

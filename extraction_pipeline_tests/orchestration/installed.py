@@ -9,9 +9,16 @@ from dagster import (
     AssetMaterialization,
     DagsterEventType,
     DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
     Definitions,
     EventRecordsFilter,
     ExecuteInProcessResult,
+)
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
 )
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
@@ -143,6 +150,18 @@ class Installed:
                 tags=dict(tags),
                 partition_key=partition,
                 raise_on_error=False,
+            )
+        )
+
+    def add_run(self, job: str, status: DagsterRunStatus, **tags: str) -> None:
+        """A run of another process, as it stands in Dagster's tables."""
+        somewhere = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("somewhere"), "repository")
+        self.instance.add_run(
+            DagsterRun(
+                job_name=job,
+                status=status,
+                tags=tags,
+                remote_job_origin=RemoteJobOrigin(somewhere, job),
             )
         )
 

@@ -1,6 +1,7 @@
 """Definitions load anywhere, show what they showed before, and refuse what cannot work."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from dagster import AssetKey, MultiPartitionsDefinition
 
 from extraction_pipeline.definitions import build_definitions
-from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.errors import CollectionError
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.collections.written import VALID, changed, write
 
@@ -90,10 +91,11 @@ def test_a_second_version_is_one_more_partition_of_the_version_dimension(
 def test_a_collection_that_cannot_work_is_refused_when_definitions_load(
     collections: Path, text: str, cause: str, remedy: str
 ) -> None:
-    write(collections, text)
-    with pytest.raises(ConfigurationError) as refused:
+    file = write(collections, text)
+    with pytest.raises(CollectionError) as refused:
         build_definitions(load_settings())
     sentence = str(refused.value)
+    assert re.match(rf"{re.escape(str(file))}:\d+: ", sentence)
     assert "\n" not in sentence
     assert cause in sentence
     assert remedy in sentence

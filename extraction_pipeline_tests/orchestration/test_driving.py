@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from dagster import DagsterRunStatus
 
 from extraction_pipeline.orchestration.driving import Driver, NothingWorks, RunFailed
+from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
 from extraction_pipeline_tests.faults.actions import answer, saying
 from extraction_pipeline_tests.faults.proxy import CREATE, POLL, UPLOAD, Proxy
 from extraction_pipeline_tests.orchestration.installed import NOTES, Installed, keys
@@ -93,6 +95,20 @@ def test_a_provider_that_answers_and_is_slow_is_waited_for(
     threading.Timer(4.0, proxy.forget_plans).start()
     told.driver.wait()
     assert any("502" in line for line in told.lines)
+    assert installed.materialized("extractions") == keys(installed.partitions())
+
+
+def test_a_run_in_the_queue_of_a_daemon_that_is_gone_is_not_waited_for(
+    installed: Installed, told: Told
+) -> None:
+    assert told.driver.submit(NOTES)
+    installed.ended()
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    installed.add_run("collect_batch", DagsterRunStatus.QUEUED, **{JOB_KEY_TAG: key})
+    waiting = threading.Thread(target=told.driver.wait, daemon=True)
+    waiting.start()
+    waiting.join(20)
+    assert not waiting.is_alive()
     assert installed.materialized("extractions") == keys(installed.partitions())
 
 
