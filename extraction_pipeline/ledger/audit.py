@@ -34,3 +34,17 @@ def note(
             "details": orjson.dumps(details or {}).decode(),
         },
     )
+
+
+def happened(connection: Connection, event: AuditEvent, job: int, attempt: int) -> bool:
+    """Whether `event` was noted of a job at this attempt to submit it."""
+    return bool(
+        connection.execute(
+            text("""
+                SELECT EXISTS (SELECT FROM extraction.audit_events
+                               WHERE batch_job_id = :job AND event = :event
+                                 AND details->>'attempt' = CAST(:attempt AS text))
+            """),
+            {"job": job, "event": event.value, "attempt": str(attempt)},
+        ).scalar_one()
+    )

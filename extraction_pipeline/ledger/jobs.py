@@ -147,6 +147,21 @@ def unfinished(connection: Connection) -> dict[str, int]:
     }
 
 
+def newest_at(connection: Connection, provider: str, base_url: str) -> str | None:
+    """The provider's id of the job that it took last, if that was in the last three weeks: by then
+    no provider has forgotten it."""
+    newest: str | None = connection.execute(
+        text("""
+            SELECT job_id FROM extraction.batch_jobs
+            WHERE provider = :provider AND base_url = :base_url AND job_id IS NOT NULL
+              AND submitted_at > now() - interval '21 days'
+            ORDER BY submitted_at DESC LIMIT 1
+        """),
+        {"provider": provider, "base_url": base_url},
+    ).scalar_one_or_none()
+    return newest
+
+
 def left_behind(
     connection: Connection, collection: str, version_name: str, hashes: Sequence[str] | None
 ) -> list[int]:

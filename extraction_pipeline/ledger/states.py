@@ -78,6 +78,7 @@ class AuditEvent(StrEnum):
     JOB_UNRESOLVED = "job_unresolved"
     JOB_ADOPTED = "job_adopted"
     JOB_PROVEN_ABSENT = "job_proven_absent"
+    INPUT_WITHDRAWN = "input_withdrawn"
     JOB_HELD = "job_held"
     JOB_REJECTED = "job_rejected"
     JOB_ENDED = "job_ended"

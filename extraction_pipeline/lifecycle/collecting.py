@@ -18,13 +18,14 @@ from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
-from extraction_pipeline.lifecycle.naming import is_custom_id
+from extraction_pipeline.lifecycle.naming import custom_id_prefix, is_custom_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
 from extraction_pipeline.providers.base import (
     BatchProvider,
     FailureKind,
     JobPhase,
     JobStatus,
+    RequestCounts,
     ResultReference,
     UndecodableResult,
 )
@@ -39,6 +40,12 @@ EMPTY_END_PATIENCE = 5
 
 LAST_LINE_PATIENCE = 3
 """Fetches of a file whose last line is cut before it counts as a line that cannot be read."""
+
+FOREIGN_PATIENCE = 10
+"""Fetches of results that hold nothing of the job's own before its documents are given up."""
+
+RESULTS_LOST = "results_lost"
+"""Reason of documents whose answers were made and paid for, and could not be got."""
 
 
 @dataclass
@@ -83,7 +90,7 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
         if not status.results and _results_may_come(job, status):
             _try_later(pipeline, job, "ended and its result files are not there yet")
         for result in status.results:
-            file_id, content_hash = _fetch(pipeline, provider, job, result)
+            file_id, content_hash = _fetch(pipeline, provider, job, result, status.counts)
             with pipeline.store.open(content_hash) as stored:
                 _land_file(pipeline, provider, job, file_id, stored, landing)
         return _close(pipeline, job, status, landing, actor), landing
@@ -101,7 +108,11 @@ def _try_later(pipeline: Pipeline, job: jobs.JobRow, why: str) -> NoReturn:
 
 
 def _fetch(
-    pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, result: ResultReference
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    job: jobs.JobRow,
+    result: ResultReference,
+    counts: RequestCounts,
 ) -> tuple[int, str]:
     """(id, content hash) of a stored result stream; fetched only if it was not before."""
     with pipeline.engine.connect() as connection:
@@ -113,6 +124,7 @@ def _fetch(
             for chunk in chunks:
                 file.write(chunk)
         _require_whole(path, pipeline, provider, job)
+        _require_ours(path, pipeline, job, counts)
         size = path.stat().st_size
         content_hash = pipeline.store.put_file(path)
     with pipeline.engine.begin() as connection:
@@ -136,6 +148,20 @@ def _require_whole(
         provider.decode_result(last)
     except UndecodableResult:
         _try_later(pipeline, job, "has results that were cut short; they are fetched again")
+
+
+def _require_ours(path: Path, pipeline: Pipeline, job: jobs.JobRow, counts: RequestCounts) -> None:
+    """Refuse a body without one row of this job, such as a gateway's page under a good status.
+
+    Taken for the results it would end every member as missing, and all would be bought again.
+    """
+    empty = path.stat().st_size == 0 and not counts.completed
+    if job.trouble_count >= FOREIGN_PATIENCE or empty:
+        return
+    prefix = custom_id_prefix(job.job_key).encode()
+    with path.open("rb") as file:
+        if not any(prefix in line for line in file):
+            _try_later(pipeline, job, "got results of another job, or none; they are fetched again")
 
 
 def _land_file(
@@ -216,7 +242,7 @@ def _close(
     code = safe_token(status.error_code)
     nothing_came = status.phase is JobPhase.FAILED and not status.results
     with pipeline.engine.begin() as connection:
-        landing.missing = _end_the_rest(connection, job, status, code)
+        landing.missing = _end_the_rest(connection, job, status, code, lost=_lost(landing, status))
         jobs.move(
             connection,
             job,
@@ -244,9 +270,18 @@ def _job_kind(status: JobStatus) -> FailureKind:
     return status.failure_kind or FailureKind.MODEL
 
 
+def _lost(landing: Landing, status: JobStatus) -> bool:
+    """Whether answers were made and not one of them came."""
+    made = status.counts.completed or landing.foreign or landing.undecodable
+    return bool(made) and landing.landed == 0
+
+
 def _end_the_rest(
-    connection: Connection, job: jobs.JobRow, status: JobStatus, code: str | None
+    connection: Connection, job: jobs.JobRow, status: JobStatus, code: str | None, *, lost: bool
 ) -> int:
+    if lost:
+        # Asking again would buy again; a person decides.
+        return items.fail_job_items(connection, job.id, FailureKind.REJECTED.value, RESULTS_LOST)
     match status.phase:
         case JobPhase.CANCELLED:
             return items.release_job_items(connection, job.id, "cancelled")

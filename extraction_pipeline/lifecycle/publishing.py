@@ -27,7 +27,7 @@ from extraction_pipeline.schemas.validation import InvalidAnswer, validate_answe
 
 OUTCOME_KINDS: dict[AnswerOutcome, FailureKind | None] = {
     AnswerOutcome.REFUSED: FailureKind.MODEL,
-    AnswerOutcome.TRUNCATED: FailureKind.MODEL,
+    AnswerOutcome.TRUNCATED: FailureKind.REJECTED,  # the same limit cuts the same answer again
     AnswerOutcome.BLOCKED: FailureKind.MODEL,
     AnswerOutcome.EMPTY: FailureKind.MODEL,
     AnswerOutcome.ERRORED: FailureKind.MODEL,

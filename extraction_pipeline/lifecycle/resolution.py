@@ -1,21 +1,23 @@
 """Resolving: a create call of unknown outcome is looked for at the provider, never guessed.
 
 Found under its job key, the job is adopted. Not found after the call's time-out and a grace period
-(lists may lag), it is proven absent and sent again under the same key. As long as neither is
-proven, it waits, and in the end it is held for a person.
+(lists may lag), it is proven absent (see `absence`) and sent again under the same key. As long as
+neither is proven, it waits, and in the end it is held for a person.
 """
 
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.absence import Absence, require_no_late_job
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sending import Sent, mark_submitted, send
-from extraction_pipeline.providers.base import FoundJob, Search, SearchVerdict, Sought
+from extraction_pipeline.providers.base import FoundJob, SearchVerdict, Sought
 from extraction_pipeline.providers.errors import ProviderError
 
 HOLD_AFTER_SECONDS = 48 * 3600.0
@@ -28,6 +30,8 @@ _WITH_THE_PROVIDER = (
     JobState.PUBLISHED,
     JobState.FAILED,
 )
+
+NOTHING_OF_OURS = " The present key shows nothing of ours there: is it one of the same account?"
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -59,16 +63,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     try:
         search = pipeline.provider(job.provider).find(_sought(pipeline, job))
     except ProviderError as error:
-        wait = next_poll(
-            0,
-            job.trouble_count,
-            first=settings.poll_seconds,
-            longest=settings.poll_max_seconds,
-            retry_after=error.retry_after,
-        )
-        with pipeline.engine.begin() as connection:
-            jobs.postpone(connection, job, wait, trouble=True)
-        return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
+        return _search_failed(pipeline, job, error)
     if search.verdict is SearchVerdict.FOUND:
         return _adopt(pipeline, job, search.found, actor)
     here = pipeline.provider(job.provider).base_url
@@ -81,7 +76,8 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             f"{here} now: not finding it there proves nothing. Set the base URL back.",
         )
     if search.verdict is SearchVerdict.UNCERTAIN:
-        return _wait_or_hold(pipeline, job, search, actor)
+        may_be = f" It may be {', '.join(search.possible)} there." if search.possible else ""
+        return _wait_or_hold(pipeline, job, may_be, actor)
     with pipeline.engine.begin() as connection:
         certain_after = settings.read_timeout + settings.resolve_grace_seconds
         left = certain_after - jobs.seconds_since_submit(connection, job.id)
@@ -95,12 +91,39 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             return Sent(
                 job.state, f"Job {job.job_key} {what.format(job.provider)} in {left:.0f} s."
             )
+    if search.verdict is SearchVerdict.ABSENT:
+        try:
+            proof = require_no_late_job(pipeline, job, actor)
+        except ProviderError as error:
+            return _search_failed(pipeline, job, error)
+        match proof:
+            case Absence.OTHER_ACCOUNT:
+                unseen = (
+                    " With the present key nothing of ours is seen there: is it the same account?"
+                )
+                return _wait_or_hold(pipeline, job, unseen, actor)
+            case Absence.SEARCH_AGAIN:
+                return _search(pipeline, replace(job, input_id=None), actor)
+    with pipeline.engine.begin() as connection:
         # The upload may be gone as well; bringing it again costs nothing.
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": None})
         if search.verdict is SearchVerdict.ABSENT:
             note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
         job = jobs.job_by_id(connection, job.id)
     return send(pipeline, job, actor)
+
+
+def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -> Sent:
+    wait = next_poll(
+        0,
+        job.trouble_count,
+        first=pipeline.settings.poll_seconds,
+        longest=pipeline.settings.poll_max_seconds,
+        retry_after=error.retry_after,
+    )
+    with pipeline.engine.begin() as connection:
+        jobs.postpone(connection, job, wait, trouble=True)
+    return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
 
 
 def _sought(pipeline: Pipeline, job: jobs.JobRow) -> Sought:
@@ -120,9 +143,8 @@ def _sought(pipeline: Pipeline, job: jobs.JobRow) -> Sought:
     )
 
 
-def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, search: Search, actor: str) -> Sent:
+def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, why: str, actor: str) -> Sent:
     """Neither found nor proven absent: search again later, until no more can come of it."""
-    may_be = f" It may be {', '.join(search.possible)} there." if search.possible else ""
     settings = pipeline.settings
     with pipeline.engine.begin() as connection:
         if jobs.seconds_since_submit(connection, job.id) < HOLD_AFTER_SECONDS:
@@ -132,14 +154,14 @@ def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, search: Search, actor: s
             jobs.postpone(connection, job, wait, trouble=False)
             return Sent(
                 job.state,
-                f"Job {job.job_key}: whether {job.provider} took it cannot be told yet.{may_be} "
+                f"Job {job.job_key}: whether {job.provider} took it cannot be told yet.{why} "
                 "It is searched for again.",
             )
         jobs.move(connection, job, JobState.HELD)
         note(connection, AuditEvent.JOB_HELD, actor, job=job.id)
     return Sent(
         JobState.HELD,
-        f"Job {job.job_key} is held: whether {job.provider} took it cannot be told.{may_be} "
+        f"Job {job.job_key} is held: whether {job.provider} took it cannot be told.{why} "
         "Look there, and run resolve_submission to have it searched for again.",
     )
 

@@ -11,6 +11,7 @@ been made, so the provider is searched first.
 
 import logging
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from shutil import copyfileobj
 
@@ -25,15 +26,16 @@ from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_from_document
-from extraction_pipeline.providers.base import BatchProvider, FailureKind, Submission
+from extraction_pipeline.providers.base import BatchProvider, FailureKind, ProviderFiles, Submission
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
 from extraction_pipeline.providers.http_failures import safe_token
 
 log = logging.getLogger(__name__)
 
-NO_API_HERE = frozenset({404, 405})
-"""Statuses that speak of the base URL, not of the documents: those must not fail for a slip in the
-settings."""
+SPEAKS_OF_THE_PAYLOAD = frozenset({400, 413, 422})
+"""Only under these, and in the provider's own form of an error, is a refusal the documents' end. A
+404, or a page of HTML, speaks of the way there: documents must not fail for a slip in the settings
+or a gateway's bad hour."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,16 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     if job.state is not JobState.PREPARED:
         return Sent(job.state)
     provider = pipeline.provider(job.provider)
+    files = provider.files
+    brought = job.input_id is None
     with scratch_file() as payload:
-        if job.input_id is None:
+        if brought:
             _copy_payload(pipeline, job, payload)
-        if provider.needs_upload and job.input_id is None:
+        if files is not None and brought:
             try:
-                job = _upload(pipeline, provider, job, payload)
+                job = _upload(pipeline, files, job, payload)
             except (CallFailed, CallRefused) as error:
-                return _not_sent(pipeline, job, error, actor)
+                return _not_sent(pipeline, job, error, actor, judged=True)
         with pipeline.engine.begin() as connection:
             jobs.move(
                 connection,
@@ -79,9 +83,9 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             job.job_key,
             model,
             input_id=job.input_id,
-            payload=None if provider.needs_upload else payload,
+            payload=payload if files is None else None,
         )
-        return _create(pipeline, provider, job, submission, actor)
+        return _create(pipeline, provider, job, submission, actor, judged=brought)
 
 
 def _create(
@@ -90,13 +94,15 @@ def _create(
     job: jobs.JobRow,
     submission: Submission,
     actor: str,
+    *,
+    judged: bool,
 ) -> Sent:
     try:
         receipt = provider.submit(submission)
     except OutcomeUnknown as error:
         return _not_known(pipeline, job, error, actor)
     except (CallFailed, CallRefused) as error:
-        return _not_sent(pipeline, job, error, actor)
+        return _not_sent(pipeline, job, error, actor, judged=judged)
     try:
         with pipeline.engine.begin() as connection:
             mark_submitted(
@@ -187,43 +193,61 @@ def _overtaken(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str, actor
 
 
 def _not_sent(
-    pipeline: Pipeline, job: jobs.JobRow, error: CallFailed | CallRefused, actor: str
+    pipeline: Pipeline,
+    job: jobs.JobRow,
+    error: CallFailed | CallRefused,
+    actor: str,
+    *,
+    judged: bool,
 ) -> Sent:
-    """The provider provably did not take the job: wait, or give it up if it never will."""
+    """The provider provably did not take the job: wait, or give it up if it never will.
+
+    `judged` says that the provider had this payload before it for certain: one that was uploaded
+    earlier may be gone, and the refusal mean no more than that.
+    """
     kind = error.kind
+    if judged and kind is FailureKind.REJECTED and _speaks_of_the_payload(error):
+        _give_up(pipeline, job, error, actor)
+        return Sent(JobState.REJECTED, f"Job {job.job_key}: {error}")
     with pipeline.engine.begin() as connection:
-        if kind is FailureKind.REJECTED and error.http_status not in NO_API_HERE:
-            jobs.move(
-                connection,
-                job,
-                JobState.REJECTED,
-                values={
-                    "failure_kind": kind.value,
-                    "failure_code": error.code,
-                    "submit_http_status": error.http_status,
-                    "submit_request_id": error.request_id,
-                },
-            )
-            items.fail_job_items(connection, job.id, kind.value, error.code or "call_refused")
-            note(
-                connection,
-                AuditEvent.JOB_REJECTED,
-                actor,
-                job=job.id,
-                details={"http_status": error.http_status, "code": error.code},
-            )
-            state = JobState.REJECTED
-        else:
-            state = JobState.PREPARED
-            # After a 404 the upload may be gone, so it is brought again.
-            again: dict[str, object] = (
-                {"input_id": None} if error.http_status in NO_API_HERE else {}
-            )
-            jobs.move(connection, job, state, values=again)
-            wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
-            jobs.postpone(connection, job, wait, trouble=True)
-    stop = kind is FailureKind.ACCOUNT or error.http_status in NO_API_HERE
-    return Sent(state, f"Job {job.job_key}: {error}", stop=stop)
+        # After such a refusal the upload may be gone, so it is brought again.
+        again: dict[str, object] = {"input_id": None} if kind is FailureKind.REJECTED else {}
+        jobs.move(connection, job, JobState.PREPARED, values=again)
+        wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
+        jobs.postpone(connection, job, wait, trouble=True)
+    # With a refusal that is not about the payload, the next job would fare no better.
+    elsewhere = kind is FailureKind.REJECTED and not _speaks_of_the_payload(error)
+    stop = kind is FailureKind.ACCOUNT or elsewhere or error.http_status == HTTPStatus.NOT_FOUND
+    return Sent(JobState.PREPARED, f"Job {job.job_key}: {error}", stop=stop)
+
+
+def _speaks_of_the_payload(error: CallFailed | CallRefused) -> bool:
+    return error.http_status in SPEAKS_OF_THE_PAYLOAD and error.code is not None
+
+
+def _give_up(
+    pipeline: Pipeline, job: jobs.JobRow, error: CallFailed | CallRefused, actor: str
+) -> None:
+    with pipeline.engine.begin() as connection:
+        jobs.move(
+            connection,
+            job,
+            JobState.REJECTED,
+            values={
+                "failure_kind": error.kind.value,
+                "failure_code": error.code,
+                "submit_http_status": error.http_status,
+                "submit_request_id": error.request_id,
+            },
+        )
+        items.fail_job_items(connection, job.id, error.kind.value, error.code or "call_refused")
+        note(
+            connection,
+            AuditEvent.JOB_REJECTED,
+            actor,
+            job=job.id,
+            details={"http_status": error.http_status, "code": error.code},
+        )
 
 
 def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
@@ -284,9 +308,9 @@ def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
 
 
 def _upload(
-    pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow, payload: Path
+    pipeline: Pipeline, files: ProviderFiles, job: jobs.JobRow, payload: Path
 ) -> jobs.JobRow:
-    receipt = provider.upload(payload, job.job_key)
+    receipt = files.upload(payload, job.job_key)
     with pipeline.engine.begin() as connection:
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": receipt.input_id})
         return jobs.job_by_id(connection, job.id)

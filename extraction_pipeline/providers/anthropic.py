@@ -9,7 +9,6 @@ in them begins with a hash of the job key.
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from extraction_pipeline.providers.anthropic_translation import (
@@ -36,7 +35,6 @@ from extraction_pipeline.providers.base import (
     Submission,
     SubmissionReceipt,
     UndecodableResult,
-    UploadReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
 from extraction_pipeline.providers.dialect import ProviderDialect
@@ -46,6 +44,7 @@ from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import path_segment
 from extraction_pipeline.providers.lines_in_array import lines_in_array
 from extraction_pipeline.providers.paging import pages_by_id
+from extraction_pipeline.providers.wire import named
 
 PATH = "/v1/messages/batches"
 VERSION = "2023-06-01"
@@ -98,9 +97,9 @@ class AnthropicBatchProvider:
         return self._limits
 
     @property
-    def needs_upload(self) -> bool:
-        """The create call carries the requests."""
-        return False
+    def files(self) -> None:
+        """None: the create call carries the requests."""
+        return None
 
     def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
         """See `anthropic_translation.check_schema`."""
@@ -113,10 +112,6 @@ class AnthropicBatchProvider:
     def decode_result(self, line: bytes) -> DecodedResult:
         """Translate one result line; see `anthropic_translation.decode_result`."""
         return decode_result(line)
-
-    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
-        """There is nothing to upload to. Raises `NotImplementedError`."""
-        raise NotImplementedError("Anthropic takes the requests in the create call")
 
     def submit(self, submission: Submission) -> SubmissionReceipt:
         """Create the batch: one request, never repeated, streamed from the payload."""
@@ -174,7 +169,7 @@ class AnthropicBatchProvider:
 
     def status(self, job_id: str) -> JobStatus:
         """One reading of the batch."""
-        reply = self._http.get(f"{PATH}/{path_segment(job_id)}", WireBatch.model_validate_json)
+        reply = self._http.get(f"{PATH}/{path_segment(job_id)}", named(WireBatch, "id", job_id))
         return job_status(reply.value, reply.call)
 
     def download(self, result: ResultReference) -> AbstractContextManager[Iterator[bytes]]:

@@ -263,6 +263,22 @@ class UndecodableResult(ValueError):
     """A result line that is not of the provider's form; it names no document by itself."""
 
 
+class ProviderFiles(Protocol):
+    """Files at a provider that takes payloads before the create call."""
+
+    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
+        """Bring a payload to the provider. No job exists by it, so it may be tried again."""
+
+    def holds(self, file_id: str) -> bool:
+        """Whether the file is there and seen with this key; a file of another account is not."""
+
+    def delete(self, file_id: str) -> None:
+        """Delete a file, where the provider can; one that is gone already is no error.
+
+        A create call that names it afterwards makes no job.
+        """
+
+
 class BatchProvider(Protocol):
     """The interface of a provider. One instance per provider and base URL; safe to share."""
 
@@ -279,8 +295,8 @@ class BatchProvider(Protocol):
         """What one job may hold."""
 
     @property
-    def needs_upload(self) -> bool:
-        """Whether the payload is brought first; else the create call itself carries it."""
+    def files(self) -> ProviderFiles | None:
+        """Where the payload is brought first; `None` where the create call itself carries it."""
 
     def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
         """Refuse a schema that the provider cannot take. Pure.
@@ -293,9 +309,6 @@ class BatchProvider(Protocol):
 
         Raises `ConfigurationError` for parameters or text that cannot be sent.
         """
-
-    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
-        """Bring a payload to the provider. No job exists by it, so it may be tried again."""
 
     def submit(self, submission: Submission) -> SubmissionReceipt:
         """Create the job: exactly one create call, never repeated.

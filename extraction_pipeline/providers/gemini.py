@@ -7,15 +7,12 @@ by which a job that may have been made is looked for.
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from extraction_pipeline.providers.base import (
     DecodedResult,
-    FailureKind,
     FoundJob,
     JobStatus,
     ModelRequest,
@@ -25,12 +22,12 @@ from extraction_pipeline.providers.base import (
     Sought,
     Submission,
     SubmissionReceipt,
-    UploadReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
-from extraction_pipeline.providers.errors import CallFailed, CallRefused
+from extraction_pipeline.providers.errors import CallRefused
+from extraction_pipeline.providers.gemini_files import GeminiFiles, resource
 from extraction_pipeline.providers.gemini_translation import (
     INLINE,
     check_schema,
@@ -41,23 +38,19 @@ from extraction_pipeline.providers.gemini_translation import (
     read_error,
 )
 from extraction_pipeline.providers.gemini_wire import (
-    FileBody,
     OperationPage,
-    WireFile,
     WireOperation,
 )
 from extraction_pipeline.providers.http import HttpClient
-from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
+from extraction_pipeline.providers.identifiers import checked_job_key
 from extraction_pipeline.providers.paging import pages_by_token
-from extraction_pipeline.providers.wire import as_line, parse_json
+from extraction_pipeline.providers.wire import as_line, named, parse_json
 
 LIMITS = ProviderLimits(
     requests_per_job=50_000, bytes_per_job=2_000_000_000, result_retention_days=42
 )
 """From Google's guides, 2 GB taken as decimal. No number of requests is documented; 50,000 is what
 other clients keep to. Results are kept for six weeks."""
-
-MIME_TYPE = "application/jsonl"
 
 
 class GeminiBatchProvider:
@@ -80,6 +73,7 @@ class GeminiBatchProvider:
                 request_id_header="x-request-id",
             ),
         )
+        self._files = GeminiFiles(name, endpoint.base_url, self._http)
 
     @property
     def name(self) -> str:
@@ -97,9 +91,9 @@ class GeminiBatchProvider:
         return self._limits
 
     @property
-    def needs_upload(self) -> bool:
+    def files(self) -> GeminiFiles:
         """The payload is a file of its own at the provider."""
-        return True
+        return self._files
 
     def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
         """See `gemini_translation.check_schema`."""
@@ -113,44 +107,6 @@ class GeminiBatchProvider:
         """Translate one result; see `gemini_translation.decode_result`."""
         return decode_result(line)
 
-    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
-        """Begin an upload, then stream the payload to the address that it is given.
-
-        That address must lie under the base URL: it gets patients' data and the key.
-        """
-        size = payload.stat().st_size
-        begun = self._http.upload(
-            "/upload/v1beta/files",
-            orjson.dumps({"file": {"display_name": checked_job_key(job_key)}}),
-            "application/json",
-            lambda body: None,
-            {
-                "X-Goog-Upload-Protocol": "resumable",
-                "X-Goog-Upload-Command": "start",
-                "X-Goog-Upload-Header-Content-Length": str(size),
-                "X-Goog-Upload-Header-Content-Type": MIME_TYPE,
-            },
-        )
-        with payload.open("rb") as content:
-            reply = self._http.upload(
-                self._own_path(begun.headers.get("X-Goog-Upload-URL", "")),
-                content,
-                MIME_TYPE,
-                FileBody.model_validate_json,
-                {"X-Goog-Upload-Offset": "0", "X-Goog-Upload-Command": "upload, finalize"},
-            )
-        return UploadReceipt(reply.value.file.name, reply.call)
-
-    def _own_path(self, address: str) -> str:
-        base = self._endpoint.base_url
-        if not address.startswith(f"{base}/"):
-            raise CallFailed(
-                f"{self._name}: the upload was sent to an address outside {base}, or to none.",
-                kind=FailureKind.TRANSPORT,
-                remedy="Set EXTRACTION_GEMINI_BASE_URL to the address that it names for itself.",
-            )
-        return address.removeprefix(base)
-
     def submit(self, submission: Submission) -> SubmissionReceipt:
         """Create the batch: one create call, never repeated.
 
@@ -159,7 +115,7 @@ class GeminiBatchProvider:
         `CallFailed` with status 404 says that it is gone.
         """
         input_id = submission.input_id or ""
-        self._require_file(input_id)
+        self._files.require(input_id)
         body = orjson.dumps(
             {
                 "batch": {
@@ -168,28 +124,9 @@ class GeminiBatchProvider:
                 }
             }
         )
-        path = f"/v1beta/{_resource('models', submission.model)}:batchGenerateContent"
+        path = f"/v1beta/{resource('models', submission.model)}:batchGenerateContent"
         reply = self._http.create(path, body, WireOperation.model_validate_json)
         return SubmissionReceipt(reply.value.name, provider_state(reply.value), reply.call)
-
-    def _require_file(self, input_id: str) -> None:
-        try:
-            file = self._http.get(
-                f"/v1beta/{_resource('files', input_id)}", WireFile.model_validate_json
-            ).value
-        except CallRefused as refusal:
-            if refusal.http_status not in (403, 404):
-                raise
-            file = WireFile(name=input_id, state="FAILED")
-        if file.state in ("ACTIVE", None):
-            return
-        gone = file.state == "FAILED"
-        raise CallFailed(
-            f"{self._name}: the uploaded payload is {'gone' if gone else 'not ready yet'}; "
-            "no job was made.",
-            kind=FailureKind.TRANSPORT,
-            http_status=HTTPStatus.NOT_FOUND if gone else None,
-        )
 
     def find(self, sought: Sought) -> Search:
         """All batches whose display name is the job key.
@@ -216,7 +153,7 @@ class GeminiBatchProvider:
 
     def status(self, job_id: str) -> JobStatus:
         """One reading of the batch."""
-        reply = self._http.get(_job_path(job_id), WireOperation.model_validate_json)
+        reply = self._http.get(_job_path(job_id), named(WireOperation, "name", job_id))
         return job_status(reply.value, reply.call)
 
     def download(self, result: ResultReference) -> AbstractContextManager[Iterator[bytes]]:
@@ -224,7 +161,7 @@ class GeminiBatchProvider:
         kind, _, name = result.reference.partition(":")
         if kind == INLINE:
             return self._inline_results(name)
-        path = f"/download/v1beta/{_resource('files', result.reference)}:download"
+        path = f"/download/v1beta/{resource('files', result.reference)}:download"
         return self._http.download(path, params={"alt": "media"})
 
     @contextmanager
@@ -247,12 +184,7 @@ def build_gemini(endpoint: ProviderEndpoint) -> GeminiBatchProvider:
 
 
 def _job_path(job_id: str) -> str:
-    return f"/v1beta/{_resource('batches', job_id)}"
-
-
-def _resource(collection: str, name: str) -> str:
-    """`collection/id` as a part of a path, from a name with or without its collection."""
-    return f"{collection}/{path_segment(name.removeprefix(f'{collection}/'))}"
+    return f"/v1beta/{resource('batches', job_id)}"
 
 
 def _inline_items(body: bytes) -> list[Any]:

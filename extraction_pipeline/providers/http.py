@@ -2,8 +2,8 @@
 
 No call is ever repeated here: no retries, no redirects. The rest depends on what a call may cost:
 
-- `get`, `post` and `upload` are safe to repeat, so every call without a usable answer is a
-  `CallFailed`, and whoever polls asks again.
+- `get`, `post`, `delete` and `upload` are safe to repeat, so every call without a usable answer is
+  a `CallFailed`, and whoever polls asks again.
 - `create` makes a paid job. Everything that leaves doubt is an `OutcomeUnknown`; `CallRefused` and
   `CallFailed` are proofs that no job exists.
 - `download` streams, and a body that was cut short raises.
@@ -86,6 +86,11 @@ class HttpClient:
         """An action that may be asked for twice, such as a cancel. Raises as `get` does."""
         with self._session() as session:
             return self._repeatable(session, "POST", path, read)
+
+    def delete(self, path: str) -> None:
+        """Delete something; what is gone already may be asked for again. Raises as `get` does."""
+        with self._session() as session:
+            self._repeatable(session, "DELETE", path, lambda body: None)
 
     def upload(
         self,
@@ -219,7 +224,8 @@ class HttpClient:
     ) -> "_Answer":
         """One request and its whole answer, of any status. Raises `_NoAnswer` only."""
         with self._send(session, method, path, **arguments) as response:
-            return _Answer(response, self._body(response), self._dialect)
+            seconds = arguments.get("seconds") or self._endpoint.read_timeout
+            return _Answer(response, self._body(response, seconds), self._dialect)
 
     def _send(
         self,
@@ -243,9 +249,10 @@ class HttpClient:
             failure = _NoAnswer(describe(error), sent=not nothing_was_sent(error))
         raise failure
 
-    def _body(self, response: requests.Response) -> bytes:
-        """The body, bounded in size and, since a server may drip bytes for ever, in time."""
-        end = time.monotonic() + 2 * self._endpoint.read_timeout
+    def _body(self, response: requests.Response, seconds: float) -> bytes:
+        """The body, bounded in size and, since a server may drip bytes for ever, in time: that of
+        the call once more."""
+        end = time.monotonic() + seconds
         body = bytearray()
         try:
             while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
@@ -266,7 +273,8 @@ class HttpClient:
 
     def _drain_for_error(self, method: str, path: str, response: requests.Response) -> "_Answer":
         try:
-            return _Answer(response, self._body(response), self._dialect)
+            body = self._body(response, self._endpoint.read_timeout)
+            return _Answer(response, body, self._dialect)
         except _NoAnswer as failure:
             what = failure.what
         raise self._failed(method, path, f"HTTP {response.status_code}, and {what}")

@@ -9,7 +9,6 @@ nothing can prove anything and the verdict is `UNCERTAIN`.
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -25,7 +24,6 @@ from extraction_pipeline.providers.base import (
     Sought,
     Submission,
     SubmissionReceipt,
-    UploadReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
 from extraction_pipeline.providers.dialect import ProviderDialect
@@ -96,9 +94,9 @@ class InfraiBatchProvider:
         return self._limits
 
     @property
-    def needs_upload(self) -> bool:
-        """The create call carries the requests."""
-        return False
+    def files(self) -> None:
+        """None: the create call carries the requests."""
+        return None
 
     def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
         """See `infrai_translation.check_schema`."""
@@ -111,10 +109,6 @@ class InfraiBatchProvider:
     def decode_result(self, line: bytes) -> DecodedResult:
         """Translate one item of the results; see `infrai_translation.decode_result`."""
         return decode_result(line)
-
-    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
-        """There is nothing to upload to. Raises `NotImplementedError`."""
-        raise NotImplementedError("Infrai takes the requests in the create call")
 
     def submit(self, submission: Submission) -> SubmissionReceipt:
         """Create the batch: one request, streamed from the payload as canonical JSON."""
@@ -141,7 +135,14 @@ class InfraiBatchProvider:
     def status(self, job_id: str) -> JobStatus:
         """One reading of the batch."""
         path = f"/v1/ai/batch/status/{path_segment(job_id)}"
-        reply = self._http.get(path, lambda body: read_data(body, WireJob))
+
+        def read(body: bytes) -> WireJob:
+            job = read_data(body, WireJob)
+            if job.id not in (None, job_id):
+                raise ValueError("the answer is of another batch than was asked for")
+            return job
+
+        reply = self._http.get(path, read)
         return job_status(job_id, reply.value, reply.call)
 
     @contextmanager

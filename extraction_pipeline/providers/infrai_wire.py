@@ -53,6 +53,7 @@ class NewJob(Wire):
 class WireJob(Wire):
     """A batch, as reading it gives it; it need not repeat its id."""
 
+    id: OptionalId = Field(default=None, validation_alias=AliasChoices("batch_id", "id", "job_id"))
     state: str = Field(min_length=1, validation_alias=AliasChoices("state", "status"))
     total: Lenient[Count] = Field(
         default=None, validation_alias=AliasChoices("total_count", "total")

@@ -8,11 +8,9 @@ batch's metadata and in the payload's file name.
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import orjson
-from requests_toolbelt import MultipartEncoder
 
 from extraction_pipeline.providers.base import (
     DecodedResult,
@@ -25,7 +23,6 @@ from extraction_pipeline.providers.base import (
     Sought,
     Submission,
     SubmissionReceipt,
-    UploadReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
 from extraction_pipeline.providers.dialect import ProviderDialect
@@ -33,6 +30,7 @@ from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
+from extraction_pipeline.providers.openai_files import OpenAIFiles, payload_name
 from extraction_pipeline.providers.openai_translation import (
     CHAT_COMPLETIONS,
     as_time,
@@ -44,6 +42,7 @@ from extraction_pipeline.providers.openai_translation import (
 )
 from extraction_pipeline.providers.openai_wire import BatchPage, FilePage, WireBatch, WireFile
 from extraction_pipeline.providers.paging import pages_by_id
+from extraction_pipeline.providers.wire import named
 
 JOB_KEY_METADATA = "extraction_job_key"
 LIMITS = ProviderLimits(
@@ -92,9 +91,9 @@ class OpenAIBatchProvider:
         return self._limits
 
     @property
-    def needs_upload(self) -> bool:
+    def files(self) -> OpenAIFiles:
         """The payload is a file of its own at the provider."""
-        return True
+        return OpenAIFiles(self._http)
 
     def check_schema(self, schema_name: str, json_schema: Mapping[str, Any]) -> None:
         """See `openai_translation.check_schema`."""
@@ -107,20 +106,6 @@ class OpenAIBatchProvider:
     def decode_result(self, line: bytes) -> DecodedResult:
         """Translate one result line; see `openai_translation.decode_result`."""
         return decode_result(line)
-
-    def upload(self, payload: Path, job_key: str) -> UploadReceipt:
-        """Stream the payload to `/files`; memory does not grow with it."""
-        with payload.open("rb") as content:
-            form = MultipartEncoder(
-                {
-                    "purpose": "batch",
-                    "file": (_file_name(job_key), content, "application/jsonl"),
-                }
-            )
-            reply = self._http.upload(
-                "/files", form, form.content_type, WireFile.model_validate_json
-            )
-        return UploadReceipt(reply.value.id, reply.call)
 
     def submit(self, submission: Submission) -> SubmissionReceipt:
         """Create the batch: one request, never repeated."""
@@ -142,7 +127,7 @@ class OpenAIBatchProvider:
         the search early, and a match is a match whatever the clocks say. A search that cannot be
         completed raises `CallFailed`.
         """
-        name = _file_name(sought.job_key)
+        name = payload_name(sought.job_key)
         files = {"purpose": "batch", "limit": "10000"}
         inputs = {
             file.id
@@ -165,13 +150,13 @@ class OpenAIBatchProvider:
 
     def status(self, job_id: str) -> JobStatus:
         """One reading of the batch."""
-        reply = self._http.get(f"/batches/{path_segment(job_id)}", WireBatch.model_validate_json)
+        reply = self._http.get(f"/batches/{path_segment(job_id)}", named(WireBatch, "id", job_id))
         return job_status(reply.value, reply.call)
 
     def download(self, result: ResultReference) -> AbstractContextManager[Iterator[bytes]]:
         """Stream one result file, held against the size that the file's own record gives."""
         path = f"/files/{path_segment(result.reference)}"
-        expected = self._http.get(path, WireFile.model_validate_json).value.bytes
+        expected = self._http.get(path, named(WireFile, "id", result.reference)).value.bytes
         return self._http.download(f"{path}/content", expected)
 
     def cancel(self, job_id: str) -> JobStatus:
@@ -192,7 +177,3 @@ def build_openai(endpoint: ProviderEndpoint) -> OpenAIBatchProvider:
 def build_local(endpoint: ProviderEndpoint) -> OpenAIBatchProvider:
     """This project's own batch server, which keeps results until they are deleted."""
     return OpenAIBatchProvider("local", endpoint, replace(LIMITS, result_retention_days=None))
-
-
-def _file_name(job_key: str) -> str:
-    return f"extraction-{checked_job_key(job_key)}.jsonl"

@@ -38,7 +38,13 @@ def answer(status: int, body: object = None, **headers: str) -> Fault:
     return lambda exchange: exchange.answer(reply)
 
 
-def meanwhile(action: Callable[[], None]) -> Fault:
+def page(status: int) -> Fault:
+    """A gateway's page of HTML; the server never hears of it."""
+    html = Reply(status, b"<html>Bad gateway</html>", (("Content-Type", "text/html"),))
+    return lambda exchange: exchange.answer(html)
+
+
+def meanwhile(action: Callable[[], object]) -> Fault:
     """The server does it, then something else happens, and only then its answer arrives."""
 
     def fault(exchange: Exchange) -> None:
@@ -47,6 +53,22 @@ def meanwhile(action: Callable[[], None]) -> Fault:
         exchange.answer(reply)
 
     return fault
+
+
+class Late:
+    """The connection breaks, and the request arrives at the server only when told to: `arrive`
+    gives the status that the server had for it."""
+
+    def __init__(self) -> None:
+        self._exchange: Exchange | None = None
+
+    def __call__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        exchange.drop()
+
+    def arrive(self) -> int:
+        assert self._exchange is not None
+        return self._exchange.forward().status
 
 
 class Hold:

@@ -38,6 +38,7 @@ CREATE = Route("POST", r"/v1/batches")
 POLL = Route("GET", r"/v1/batches/[^/]+")
 LIST = Route("GET", r"/v1/batches")
 FILE = Route("GET", r"/v1/files/[^/]+")
+DELETE_FILE = Route("DELETE", r"/v1/files/[^/]+")
 CONTENT = Route("GET", r"/v1/files/[^/]+/content")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from extraction_pipeline.ledger.jobs import StateMoved
 from extraction_pipeline.ledger.states import JobState
-from extraction_pipeline.lifecycle.collecting import LAST_LINE_PATIENCE
+from extraction_pipeline.lifecycle.collecting import FOREIGN_PATIENCE, LAST_LINE_PATIENCE
 from extraction_pipeline.providers.errors import CallFailed
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import Hold, answer, drop_before
@@ -115,6 +115,34 @@ def test_one_line_that_cannot_be_read_costs_one_document(
     _, landing = driven.collect(job_id)
     assert (landing.landed, landing.undecodable, landing.missing) == (3, 1, 1)
     assert len(driven.publish(job_id).published) == 3
+
+
+@pytest.mark.parametrize(
+    "content", [b"<html>Sign in</html>\n", b"", b'{"custom_id": "x", "response": {}}\n']
+)
+def test_results_without_a_row_of_ours_are_fetched_again_and_buy_nothing(
+    driven: Driven, workplace: Workplace, proxy: Proxy, content: bytes
+) -> None:
+    job_id = ended(driven, workplace, 2)
+    proxy.plan_results(lambda _: content, times=2)
+    for _ in range(2):
+        with pytest.raises(CallFailed, match="of another job, or none"):
+            driven.collect(job_id)
+    assert driven.items() == {("claimed", None, None): 2}
+    assert driven.collect(job_id)[1].landed == 2
+
+
+def test_results_that_stay_another_jobs_end_for_a_person_and_are_not_bought_again(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    job_id = ended(driven, workplace, 2)
+    proxy.plan_results(lambda _: b"<html>Sign in</html>\n")
+    for _ in range(FOREIGN_PATIENCE):
+        with pytest.raises(CallFailed):
+            driven.collect(job_id)
+    driven.collect(job_id)
+    assert driven.items() == {("failed", "rejected", "results_lost"): 2}
+    assert driven.submit().jobs == []
 
 
 @pytest.mark.parametrize("known_size", [True, False], ids=["its size is known", "it is not"])

@@ -251,7 +251,7 @@ def test_result_files_that_never_come_are_not_waited_for_for_ever(
         with pytest.raises(CallFailed):
             driven.collect(job_id)
     assert driven.collect(job_id)[1].missing == 2
-    assert driven.items() == {("failed", "transport", "expired"): 2}
+    assert driven.items() == {("failed", "rejected", "results_lost"): 2}
 
 
 @pytest.mark.parametrize("status", ["in_progress", "finalizing", "cancelling", "unheard_of"])

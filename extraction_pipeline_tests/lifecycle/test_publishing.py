@@ -104,7 +104,8 @@ def test_every_way_to_give_no_record_is_its_own_end(
     driven = Driven(workplace.open(), driven.server)
     proxy.plan_results(change)
     assert driven.publish(collected(driven, workplace, 2)).failed == 1
-    assert driven.items() == {("published", None, None): 1, ("failed", "model", reason): 1}
+    kind = "rejected" if reason == "truncated" else "model"
+    assert driven.items() == {("published", None, None): 1, ("failed", kind, reason): 1}
     assert [line[1:] for line in status(driven, end)] == [(reason, 1)]
     assert driven.submit().jobs == []
     driven.pipeline.engine.dispose()

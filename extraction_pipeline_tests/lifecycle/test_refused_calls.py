@@ -5,7 +5,7 @@ import pytest
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.providers.base import ProviderLimits
 from extraction_pipeline_tests.conftest import Workplace
-from extraction_pipeline_tests.faults.actions import answer
+from extraction_pipeline_tests.faults.actions import answer, page
 from extraction_pipeline_tests.faults.proxy import CREATE, UPLOAD, Proxy, Route
 from extraction_pipeline_tests.lifecycle.driving import Driven
 from extraction_pipeline_tests.lifecycle.limits import limited
@@ -135,6 +135,40 @@ def test_a_base_url_without_the_api_fails_no_document(
         driven.finished(job_id)
         assert driven.creates(job_id) == 1
     assert driven.summary().published == 2
+
+
+@pytest.mark.parametrize("route", [UPLOAD, CREATE], ids=["upload", "create"])
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_refusal_that_is_not_in_the_providers_form_fails_no_document(
+    driven: Driven, workplace: Workplace, proxy: Proxy, route: Route, status: int
+) -> None:
+    """A gateway's page says nothing of the documents."""
+    workplace.write(1)
+    driven.scan()
+    proxy.plan(route, page(status))
+    report = driven.submit()
+    (job_id,) = report.waiting
+    assert driven.job(job_id).state is JobState.PREPARED
+    assert len(driven.submit().submitted) == 0  # it is not due yet
+    assert driven.resolve(job_id).state is JobState.SUBMITTED
+    assert len(driven.finished(job_id).published) == 1
+    assert driven.creates(job_id) == 1
+
+
+def test_an_upload_that_is_gone_is_brought_again(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    """A job that waited for the account, longer than the provider keeps its payload."""
+    workplace.write(1)
+    driven.scan()
+    proxy.plan(CREATE, answer(402))
+    (job_id,) = driven.submit().waiting
+    files = driven.pipeline.provider("local").files
+    assert files is not None
+    files.delete(driven.job(job_id).input_id or "")
+    assert driven.resolve(job_id).state is JobState.PREPARED
+    assert driven.resolve(job_id).state is JobState.SUBMITTED
+    assert (proxy.count(UPLOAD), driven.creates(job_id)) == (2, 1)
 
 
 def test_a_server_that_is_not_there_was_sent_nothing(

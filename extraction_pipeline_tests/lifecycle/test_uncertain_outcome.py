@@ -56,6 +56,8 @@ class Outside:
         elif request.startswith(LIST):
             page = {"data": self.listed, "has_more": False}
             connection.sendall(answer(200, json.dumps(page).encode()))
+        elif known := [each for each in self.listed if f"/{each['id']} ".encode() in request]:
+            connection.sendall(answer(200, json.dumps(known[0]).encode()))
         elif self.results is not None and b"/results " in request:
             connection.sendall(answer(200, self.results))
         else:

@@ -16,12 +16,22 @@ from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import (
     Hold,
+    Late,
     answer,
     drop_before,
     forward_then,
     forward_then_drop,
+    meanwhile,
 )
-from extraction_pipeline_tests.faults.proxy import CREATE, LIST, UPLOAD, Fault, Proxy
+from extraction_pipeline_tests.faults.proxy import (
+    CREATE,
+    DELETE_FILE,
+    FILE,
+    LIST,
+    UPLOAD,
+    Fault,
+    Proxy,
+)
 from extraction_pipeline_tests.lifecycle.driving import Driven
 
 ACCEPTED_AND_LOST: dict[str, Callable[[], Fault]] = {
@@ -109,6 +119,66 @@ def test_a_job_found_under_another_address_only_is_no_proof_of_absence(
     assert sent.state is JobState.UNRESOLVED
     assert "https://batches.example/v1" in (sent.cause or "")
     assert proxy.count(CREATE) == 1
+
+
+def lost(driven: Driven, workplace: Workplace, proxy: Proxy, fault: Fault) -> int:
+    """A job whose create call is lost, long enough ago for absence to count."""
+    workplace.write(2)
+    proxy.plan(CREATE, fault)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour'")
+    return job_id
+
+
+def test_a_create_that_arrives_after_its_job_was_sent_again_makes_no_second_one(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    """It names an upload that is not there any more."""
+    late = Late()
+    job_id = lost(driven, workplace, proxy, late)
+    assert driven.resolve(job_id).state is JobState.SUBMITTED
+    assert late.arrive() in (400, 404)
+    assert (driven.creates(job_id), proxy.count(CREATE), proxy.count(UPLOAD)) == (1, 2, 2)
+    assert driven.audited()["input_withdrawn"] == 1
+    assert len(driven.finished(job_id).published) == 2
+
+
+def test_a_create_that_arrives_right_behind_the_search_is_found_by_the_next(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    late = Late()
+    job_id = lost(driven, workplace, proxy, late)
+    proxy.plan(LIST, meanwhile(late.arrive))
+    driven.resolved(job_id)
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 1)
+    assert driven.audited()["job_adopted"] == 1
+
+
+def test_a_withdrawal_of_unknown_outcome_is_carried_on(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    job_id = lost(driven, workplace, proxy, drop_before)
+    proxy.plan(DELETE_FILE, forward_then_drop)
+    assert driven.resolve(job_id).state is JobState.UNRESOLVED
+    driven.resolved(job_id)
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 2)
+
+
+def test_a_list_of_another_account_proves_nothing(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    """The key was changed between the create and the search."""
+    job_id = lost(driven, workplace, proxy, forward_then_drop)
+    proxy.plan(LIST, answer(200, {"data": [], "has_more": False}), times=None)
+    proxy.plan(FILE, answer(404), times=None)
+    sent = driven.resolve(job_id)
+    assert sent.state is JobState.UNRESOLVED
+    assert "same account" in (sent.cause or "")
+    assert proxy.count(CREATE) == 1
+    proxy.forget_plans()
+    driven.resolved(job_id)
+    assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 1)
 
 
 def test_two_resolvers_at_once_make_one_create(

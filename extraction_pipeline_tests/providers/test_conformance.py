@@ -1,7 +1,7 @@
 """The whole life of a job, in every wire format that the batch server speaks, on a real one.
 
 A further provider is here by its name in the registry. What differs between providers is asked of
-the interface (`needs_upload`, the verdict of a search), never of a name.
+the interface (`files`, the verdict of a search), never of a name.
 """
 
 import json
@@ -125,9 +125,8 @@ class Sent:
         return self.write(*(request_of(self.job_key, number) for number in range(count)))
 
     def upload(self) -> UploadReceipt | None:
-        if not self.provider.needs_upload:
-            return None
-        return self.provider.upload(self.payload, self.job_key)
+        files = self.provider.files
+        return files.upload(self.payload, self.job_key) if files else None
 
     def submission(self, receipt: UploadReceipt | None) -> Submission:
         return Submission(
@@ -253,12 +252,25 @@ def test_a_repeated_id_is_refused_or_comes_back_as_what_it_was(sent, provider):
 
 
 def test_a_payload_that_is_not_there_is_not_submitted(sent, provider):
-    if not provider.needs_upload:
+    if provider.files is None:
         pytest.skip("the create call carries the payload")
     with pytest.raises((CallRefused, CallFailed)) as caught:
         provider.submit(Submission(sent.job_key, MODEL, input_id="file-none"))
     assert caught.value.http_status in (400, 404)
     sent.write_notes(1)
+    assert not sent.search().found
+
+
+def test_a_deleted_payload_makes_no_job(sent, provider):
+    if provider.files is None:
+        pytest.skip("the create call carries the payload")
+    receipt = sent.write_notes(1).upload()
+    assert provider.files.holds(receipt.input_id)
+    for _ in range(2):
+        provider.files.delete(receipt.input_id)
+        assert not provider.files.holds(receipt.input_id)
+    with pytest.raises((CallRefused, CallFailed)):
+        provider.submit(sent.submission(receipt))
     assert not sent.search().found
 
 

@@ -80,7 +80,7 @@ def test_a_payload_is_uploaded_in_two_calls(tmp_path):
 
     uploaded = said({"file": FILE | {"sizeBytes": str(len(LINES))}}, 200, "X-Request-Id: r1")
     with scripted_server(begin, uploaded) as server:
-        receipt = provider_at(server).upload(path, KEY)
+        receipt = provider_at(server).files.upload(path, KEY)
     assert (receipt.input_id, receipt.call.request_id) == ("files/in", "r1")
     first, second = (parts(request) for request in server.requests)
     assert first[0] == "POST /upload/v1beta/files"
@@ -107,7 +107,7 @@ def test_a_payload_goes_to_no_other_host(tmp_path, address):
     path.write_bytes(LINES)
     begun = send(answer(200, b"", f"X-Goog-Upload-URL: {address}"))
     with scripted_server(begun) as server, pytest.raises(CallFailed, match="outside") as caught:
-        provider_at(server).upload(path, KEY)
+        provider_at(server).files.upload(path, KEY)
     assert len(server.requests) == 1
     assert "secret" not in str(caught.value)
 
@@ -121,7 +121,7 @@ def test_an_upload_that_fails_names_no_address_of_its_own(tmp_path):
         connection.sendall(answer(200, b"", address))
 
     with scripted_server(begin, said({}, 503)) as server, pytest.raises(CallFailed) as caught:
-        provider_at(server).upload(path, KEY)
+        provider_at(server).files.upload(path, KEY)
     assert "POST /upload/v1beta/files answered HTTP 503" in str(caught.value)
     assert "secret" not in str(caught.value)
 

@@ -43,7 +43,7 @@ def request_of(number: int, model: str = "rules-baseline") -> ModelRequest:
 def end_of(provider: OpenAIBatchProvider, folder, *requests: ModelRequest):
     path = folder / "payload.jsonl"
     path.write_bytes(b"".join(provider.encode_request(each) + b"\n" for each in requests))
-    receipt = provider.upload(path, KEY)
+    receipt = provider.files.upload(path, KEY)
     job = provider.submit(Submission(KEY, requests[0].model, input_id=receipt.input_id))
     assert receipt.call.request_id and job.call.request_id
     wait_until(lambda: provider.status(job.job_id).phase.is_end)

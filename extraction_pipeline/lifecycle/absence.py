@@ -1,0 +1,72 @@
+"""Absence: that a provider's list does not show a job is no proof yet that it will never exist.
+
+Two things stand between: the list may be that of another account, where a key was changed
+meanwhile; and the create call may still be under way, held up between here and there.
+"""
+
+from enum import StrEnum
+
+from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger.audit import happened, note
+from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.providers.errors import CallRefused
+
+
+class Absence(StrEnum):
+    """What is proven of a job that a search did not find."""
+
+    PROVEN = "proven"
+    SEARCH_AGAIN = "search_again"
+    """From now on no call can make it, but one may have since the search."""
+    OTHER_ACCOUNT = "other_account"
+    """The provider shows nothing of ours: the search was of another account."""
+
+
+def require_no_late_job(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Absence:
+    """Make sure that a create call of this job that is still under way makes no job any more.
+
+    Where the call names an upload, the upload is deleted: it was seen before, which proves the
+    account. `ProviderError` is passed on.
+    """
+    files = pipeline.provider(job.provider).files
+    if files is None:
+        return Absence.PROVEN if _sees_ours(pipeline, job) else Absence.OTHER_ACCOUNT
+    if job.input_id is None:
+        return Absence.PROVEN
+    with pipeline.engine.connect() as connection:
+        begun = happened(connection, AuditEvent.INPUT_WITHDRAWN, job.id, job.submit_attempt)
+    if not begun:
+        if not files.holds(job.input_id):
+            return Absence.OTHER_ACCOUNT
+        with pipeline.engine.begin() as connection:
+            # Committed before the call: a process that dies behind it finds no upload next time.
+            note(
+                connection,
+                AuditEvent.INPUT_WITHDRAWN,
+                actor,
+                job=job.id,
+                details={"input_id": job.input_id, "attempt": job.submit_attempt},
+            )
+    files.delete(job.input_id)
+    with pipeline.engine.begin() as connection:
+        jobs.move(connection, job, JobState.UNRESOLVED, values={"input_id": None})
+    return Absence.SEARCH_AGAIN
+
+
+def _sees_ours(pipeline: Pipeline, job: jobs.JobRow) -> bool:
+    """Whether the newest job that this provider is known to have is seen with the present key.
+
+    Without any there is nothing to tell accounts apart by, and the search stands.
+    """
+    with pipeline.engine.connect() as connection:
+        witness = jobs.newest_at(connection, job.provider, job.base_url)
+    if witness is None:
+        return True
+    try:
+        pipeline.provider(job.provider).status(witness)
+    except CallRefused as refusal:
+        if refusal.http_status == 404:
+            return False
+        raise
+    return True
