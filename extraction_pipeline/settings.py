@@ -1,5 +1,6 @@
 """The environment, read once and typed. Every setting has a default that works on a laptop."""
 
+import json
 import os
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.providers.endpoint import AnthropicOutput, GeminiSchemaField
+from extraction_pipeline.providers.limits import AccountLimits
+from extraction_pipeline.providers.names import ProviderName
 
 SHIPPED_COLLECTIONS = Path(__file__).parent / "collections"
 
@@ -56,6 +59,12 @@ class Settings(BaseSettings):
     )
     poll_timeout: float = Field(
         default=10.0, gt=0, description="Seconds to wait for a small reading, such as a status."
+    )
+
+    limits: Annotated[dict[ProviderName, AccountLimits], NoDecode] = Field(
+        default={},
+        description="Limits of accounts as JSON, by provider: requests_per_job, bytes_per_job, "
+        "queued_tokens, jobs_at_once.",
     )
 
     local_base_url: str = Field(
@@ -117,6 +126,16 @@ class Settings(BaseSettings):
         if value not in available_timezones():
             raise ValueError("is not a time zone name such as Europe/Berlin")
         return value
+
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _json(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value or "{}")
+        except ValueError:
+            raise ValueError("is not JSON") from None
 
     @field_validator("home")
     @classmethod

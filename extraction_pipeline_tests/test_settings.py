@@ -8,7 +8,7 @@ from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.lifecycle.opening import endpoint_of
 from extraction_pipeline.providers.endpoint import AnthropicOutput, GeminiSchemaField
-from extraction_pipeline.providers.registry import ProviderName
+from extraction_pipeline.providers.registry import ProviderName, build_provider
 from extraction_pipeline.settings import SHIPPED_COLLECTIONS, load_settings
 
 
@@ -49,6 +49,28 @@ def test_a_wrong_setting_is_named_and_its_value_is_not_shown(
     assert "EXTRACTION_TIMEZONE" in str(error.value)
     assert "EXTRACTION_POLL_SECONDS" in str(error.value)
     assert "Olympus" not in str(error.value)
+
+
+def test_limits_of_an_account_narrow_those_of_its_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(
+        "EXTRACTION_LIMITS", '{"local": {"queued_tokens": 100, "requests_per_job": 7}}'
+    )
+    settings = load_settings()
+    local = build_provider(ProviderName.LOCAL, endpoint_of(settings, ProviderName.LOCAL))
+    assert (local.limits.requests_per_job, local.limits.bytes_per_job) == (7, 300)
+    assert (local.limits.queued_bytes, local.limits.jobs_at_once) == (300, None)
+    assert endpoint_of(settings, ProviderName.OPENAI).limits.queued_tokens is None
+
+
+@pytest.mark.parametrize(
+    "wrong", ['{"opnai": {}}', '{"openai": {"jobs": 2}}', '{"openai": {"jobs_at_once": 0}}', "{"]
+)
+def test_wrong_limits_are_refused_by_name(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    monkeypatch.setenv("EXTRACTION_LIMITS", wrong)
+    with pytest.raises(ConfigurationError, match="EXTRACTION_LIMITS"):
+        load_settings()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, 
 JOB_LOCK = 0x65787074
 CLAIM_LOCK = 0x65787063
 SCAN_LOCK = 0x65787073
+QUEUE_LOCK = 0x65787071
 
 LOCK_PAUSE_SECONDS = 0.2
 

@@ -147,6 +147,38 @@ def unfinished(connection: Connection) -> dict[str, int]:
     }
 
 
+def under_way(connection: Connection, provider: str, base_url: str) -> tuple[int, int]:
+    """(jobs, payload bytes) that a provider has, or may have, and is not done with."""
+    row = connection.execute(
+        text("""
+            SELECT count(*) AS jobs, coalesce(sum(payload_bytes), 0) AS bytes
+            FROM extraction.batch_jobs
+            WHERE provider = :provider AND base_url = :base_url
+              AND state IN ('submitting', 'unresolved', 'held', 'submitted')
+        """),
+        {"provider": provider, "base_url": base_url},
+    ).one()
+    return int(row.jobs), int(row.bytes)
+
+
+def smallest_refused(
+    connection: Connection, provider: str, base_url: str, codes: Sequence[str]
+) -> int | None:
+    """Payload bytes of the smallest job of several requests that was refused for its size in the
+    last month: under status 413, or at its validation with one of these codes."""
+    smallest: int | None = connection.execute(
+        text("""
+            SELECT min(payload_bytes) FROM extraction.batch_jobs
+            WHERE provider = :provider AND base_url = :base_url AND request_count > 1
+              AND created_at > now() - interval '30 days'
+              AND ((state = 'rejected' AND submit_http_status = 413)
+                   OR (state = 'failed' AND failure_code = ANY(:codes)))
+        """),
+        {"provider": provider, "base_url": base_url, "codes": list(codes)},
+    ).scalar_one()
+    return smallest
+
+
 def newest_at(connection: Connection, provider: str, base_url: str) -> str | None:
     """The provider's id of the job that it took last, if that was in the last three weeks: by then
     no provider has forgotten it."""

@@ -11,6 +11,7 @@ from extraction_pipeline.ledger.migrate import require_current
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import BatchProvider
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.limits import AccountLimits
 from extraction_pipeline.providers.registry import ProviderName, build_provider
 from extraction_pipeline.settings import Settings
 
@@ -73,4 +74,5 @@ def endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
         anthropic_output=settings.anthropic_output,
         gemini_schema_field=settings.gemini_schema_field,
         infrai_capability=settings.infrai_capability,
+        limits=settings.limits.get(name, AccountLimits()),
     )

@@ -21,16 +21,20 @@ from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.database import QUEUE_LOCK, lock_until_commit
 from extraction_pipeline.ledger.states import AuditEvent, ItemState, JobState
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
+from extraction_pipeline.lifecycle.queueing import TOO_LARGE, queue_full
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_from_document
 from extraction_pipeline.providers.base import BatchProvider, FailureKind, ProviderFiles, Submission
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
 from extraction_pipeline.providers.http_failures import safe_token
 
 log = logging.getLogger(__name__)
+
+TOO_LARGE_STATUS = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 SPEAKS_OF_THE_PAYLOAD = frozenset({400, 413, 422})
 """Only under these, and in the provider's own form of an error, is a refusal the documents' end. A
@@ -40,11 +44,13 @@ or a gateway's bad hour."""
 
 @dataclass(frozen=True)
 class Sent:
-    """How far a job came. `stop` says that the account, not the job, is at fault."""
+    """How far a job came. `stop` says that the account, not the job, is at fault, and `given_back`
+    how many requests need smaller jobs, because this one was refused for its size."""
 
     state: JobState
     cause: str | None = None
     stop: bool = False
+    given_back: int = 0
 
     @property
     def submitted(self) -> bool:
@@ -59,6 +65,9 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     if job.state is not JobState.PREPARED:
         return Sent(job.state)
     provider = pipeline.provider(job.provider)
+    with pipeline.engine.begin() as connection:
+        if (full := queue_full(connection, provider, job)) is not None:
+            return _wait_for_room(connection, job, full)
     files = provider.files
     brought = job.input_id is None
     with scratch_file() as payload:
@@ -70,6 +79,9 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             except (CallFailed, CallRefused) as error:
                 return _not_sent(pipeline, job, error, actor, judged=True)
         with pipeline.engine.begin() as connection:
+            lock_until_commit(connection, QUEUE_LOCK, provider.base_url)
+            if (full := queue_full(connection, provider, job)) is not None:
+                return _wait_for_room(connection, job, full)
             jobs.move(
                 connection,
                 job,
@@ -86,6 +98,11 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             payload=payload if files is None else None,
         )
         return _create(pipeline, provider, job, submission, actor, judged=brought)
+
+
+def _wait_for_room(connection: Connection, job: jobs.JobRow, full: str) -> Sent:
+    jobs.postpone(connection, job, SUBMIT_RETRY_SECONDS, trouble=False)
+    return Sent(JobState.PREPARED, f"Job {job.job_key} waits: {full}.", stop=True)
 
 
 def _create(
@@ -206,8 +223,11 @@ def _not_sent(
     earlier may be gone, and the refusal mean no more than that.
     """
     kind = error.kind
+    if judged and error.http_status == TOO_LARGE_STATUS and job.request_count > 1:
+        given_back = _give_up(pipeline, job, error, actor, split=True)
+        return Sent(JobState.REJECTED, f"Job {job.job_key}: {error}", given_back=given_back)
     if judged and kind is FailureKind.REJECTED and _speaks_of_the_payload(error):
-        _give_up(pipeline, job, error, actor)
+        _give_up(pipeline, job, error, actor, split=False)
         return Sent(JobState.REJECTED, f"Job {job.job_key}: {error}")
     with pipeline.engine.begin() as connection:
         # After such a refusal the upload may be gone, so it is brought again.
@@ -226,8 +246,16 @@ def _speaks_of_the_payload(error: CallFailed | CallRefused) -> bool:
 
 
 def _give_up(
-    pipeline: Pipeline, job: jobs.JobRow, error: CallFailed | CallRefused, actor: str
-) -> None:
+    pipeline: Pipeline,
+    job: jobs.JobRow,
+    error: CallFailed | CallRefused,
+    actor: str,
+    *,
+    split: bool,
+) -> int:
+    """End a refused job. Its requests fail with it, or are given back for smaller jobs; returns how
+    many they are."""
+    reason = TOO_LARGE if error.http_status == TOO_LARGE_STATUS else error.code or "call_refused"
     with pipeline.engine.begin() as connection:
         jobs.move(
             connection,
@@ -240,7 +268,11 @@ def _give_up(
                 "submit_request_id": error.request_id,
             },
         )
-        items.fail_job_items(connection, job.id, error.kind.value, error.code or "call_refused")
+        ended = (
+            items.release_job_items(connection, job.id, reason)
+            if split
+            else items.fail_job_items(connection, job.id, error.kind.value, reason)
+        )
         note(
             connection,
             AuditEvent.JOB_REJECTED,
@@ -248,6 +280,7 @@ def _give_up(
             job=job.id,
             details={"http_status": error.http_status, "code": error.code},
         )
+    return ended
 
 
 def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:

@@ -10,6 +10,7 @@ from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent
 from extraction_pipeline.lifecycle.naming import new_job_key
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.queueing import TOO_LARGE, bytes_per_job
 from extraction_pipeline.lifecycle.recipes import build_request, version_in_use
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.providers.base import FailureKind, ProviderLimits
@@ -20,13 +21,15 @@ BUSY_PATIENCE_SECONDS = 300.0
 
 @dataclass
 class SubmissionReport:
-    """What one run submitted. `causes` says in one line each why a job could not be sent yet."""
+    """What one run submitted. `causes` says in one line each why a job could not be sent yet;
+    `split` counts jobs that were refused for their size and made again as smaller ones."""
 
     documents: int = 0
     jobs: list[int] = field(default_factory=list)
     submitted: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
     too_large: int = 0
+    split: int = 0
     causes: list[str] = field(default_factory=list)
 
 
@@ -46,6 +49,20 @@ def submit_documents(
     `RecipeChanged`.
     """
     report = SubmissionReport()
+    while _submit(pipeline, collection, version, hashes, actor, report):
+        pass  # each time around, jobs are half as large
+    return report
+
+
+def _submit(
+    pipeline: Pipeline,
+    collection: Collection,
+    version: ExtractionVersion,
+    hashes: Sequence[str] | None,
+    actor: str,
+    report: SubmissionReport,
+) -> bool:
+    """One round; whether a job was refused for its size, and its documents need smaller ones."""
     made = [job.id for job in claim(pipeline, collection, version, hashes, actor, report)]
     with pipeline.engine.connect() as connection:
         left = jobs.left_behind(connection, collection.name, version.name, hashes)
@@ -53,6 +70,7 @@ def submit_documents(
         *((job, BUSY_PATIENCE_SECONDS) for job in left if job not in made),
         *((job, 0.0) for job in made),
     ]
+    split = False
     for position, (job, patience) in enumerate(steps):
         try:
             outcome = resolve(pipeline, job, actor, patience=patience)
@@ -61,14 +79,21 @@ def submit_documents(
             report.waiting.append(job)
             report.causes.append(str(error))
             continue
+        if outcome.given_back:
+            # Counted again with the smaller jobs.
+            report.split += 1
+            report.documents -= outcome.given_back if job in made else 0
+            split = True
+            continue
         (report.submitted if outcome.submitted else report.waiting).append(job)
         if outcome.cause:
             report.causes.append(outcome.cause)
         if outcome.stop:
-            # The account cannot pay or the key is bad: the other jobs stay prepared.
+            # The account cannot pay or the key is bad, or its queue is full: the other jobs stay
+            # prepared.
             report.waiting.extend(other for other, _ in steps[position + 1 :])
-            break
-    return report
+            return False
+    return split
 
 
 def claim(
@@ -92,13 +117,15 @@ def claim(
             max_attempts=version.max_attempts,
             hashes=hashes,
         )
-        groups, too_large = pack(found, empty_line, provider.limits)
+        groups, too_large = pack(
+            found, empty_line, provider.limits, bytes_per_job(connection, provider)
+        )
         claims.refuse_documents(
             connection,
             row.id,
             [document.document_id for document in too_large],
             FailureKind.REJECTED.value,
-            "too_large_for_provider",
+            TOO_LARGE,
         )
         made = claims.create_jobs(
             connection,
@@ -122,20 +149,24 @@ def claim(
                 job=job.id,
                 details={"job_key": job.job_key, "requests": job.request_count},
             )
-    report.jobs = [job.id for job in made]
-    report.documents = sum(job.request_count for job in made)
-    report.too_large = len(too_large)
+    report.jobs.extend(job.id for job in made)
+    report.documents += sum(job.request_count for job in made)
+    report.too_large += len(too_large)
     return made
 
 
 def pack(
-    documents: Iterable[claims.Claimable], empty_line: int, limits: ProviderLimits
+    documents: Iterable[claims.Claimable],
+    empty_line: int,
+    limits: ProviderLimits,
+    wished_bytes: int | None = None,
 ) -> tuple[list[list[claims.Claimable]], list[claims.Claimable]]:
     """Split documents, in order, into groups within the limits; and those too large for any job.
 
     A line's size is that of a line without document, plus the document as a JSON string, plus a
-    newline.
+    newline. A group is over `wished_bytes` only where it is a single document.
     """
+    full = limits.bytes_per_job if wished_bytes is None else wished_bytes
     groups: list[list[claims.Claimable]] = []
     too_large: list[claims.Claimable] = []
     room = 0
@@ -146,7 +177,7 @@ def pack(
             continue
         if size > room or len(groups[-1]) >= limits.requests_per_job:
             groups.append([])
-            room = limits.bytes_per_job
+            room = full
         groups[-1].append(document)
         room -= size
     return groups, too_large

@@ -42,6 +42,7 @@ from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import path_segment
+from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.lines_in_array import lines_in_array
 from extraction_pipeline.providers.paging import pages_by_id
 from extraction_pipeline.providers.wire import named
@@ -70,7 +71,7 @@ class AnthropicBatchProvider:
         headers = {"x-api-key": endpoint.api_key, "anthropic-version": VERSION}
         self._name = name
         self._endpoint = endpoint
-        self._limits = limits
+        self._limits = narrowed(limits, endpoint.limits)
         self._http = HttpClient(
             endpoint,
             ProviderDialect(

@@ -69,11 +69,14 @@ class JobPhase(StrEnum):
 
 @dataclass(frozen=True)
 class ProviderLimits:
-    """Declared limits of one provider: what one job may hold and how long results are kept."""
+    """Declared limits of one provider: what one job may hold, how long results are kept, and how
+    many payload bytes and jobs may be under way at once."""
 
     requests_per_job: int
     bytes_per_job: int
     result_retention_days: int | None
+    queued_bytes: int | None = None
+    jobs_at_once: int | None = None
 
 
 @dataclass(frozen=True)

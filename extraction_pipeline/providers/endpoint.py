@@ -6,6 +6,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.providers.limits import AccountLimits
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
@@ -36,7 +37,7 @@ class ProviderEndpoint:
 
     `poll_timeout` is for small readings, many of which must fit into one sensor tick;
     `read_timeout` for uploads, create calls and results. `organization` and `project` are OpenAI's;
-    the last three are those of the providers they are named after.
+    `anthropic_output` to `infrai_capability` are those of the providers they are named after.
 
     Checked here, because the HTTP library quotes a bad header value, which would be the key, in its
     own error. Raises `ConfigurationError`, which quotes neither.
@@ -52,6 +53,7 @@ class ProviderEndpoint:
     anthropic_output: AnthropicOutput = AnthropicOutput.FORMAT
     gemini_schema_field: GeminiSchemaField = GeminiSchemaField.RESPONSE_SCHEMA
     infrai_capability: str = "ai.chat"
+    limits: AccountLimits = field(default_factory=AccountLimits)
 
     def __post_init__(self) -> None:
         """Refuse what could not be sent, and settle the base URL's form."""

@@ -43,6 +43,7 @@ from extraction_pipeline.providers.gemini_wire import (
 )
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import checked_job_key
+from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.paging import pages_by_token
 from extraction_pipeline.providers.wire import as_line, named, parse_json
 
@@ -61,7 +62,7 @@ class GeminiBatchProvider:
     ) -> None:
         self._name = name
         self._endpoint = endpoint
-        self._limits = limits
+        self._limits = narrowed(limits, endpoint.limits)
         key = endpoint.api_key
         self._http = HttpClient(
             endpoint,

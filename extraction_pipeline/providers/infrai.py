@@ -42,6 +42,7 @@ from extraction_pipeline.providers.infrai_translation import (
     status_within,
 )
 from extraction_pipeline.providers.infrai_wire import NewJob, WireJob, read_data, read_items
+from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.lines_in_array import lines_in_array
 from extraction_pipeline.providers.wire import as_line
 
@@ -64,7 +65,7 @@ class InfraiBatchProvider:
     ) -> None:
         self._name = name
         self._endpoint = endpoint
-        self._limits = limits
+        self._limits = narrowed(limits, endpoint.limits)
         key = endpoint.api_key
         self._http = HttpClient(
             endpoint,

@@ -30,6 +30,7 @@ from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
+from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.openai_files import OpenAIFiles, payload_name
 from extraction_pipeline.providers.openai_translation import (
     CHAT_COMPLETIONS,
@@ -64,7 +65,7 @@ class OpenAIBatchProvider:
         }
         self._name = name
         self._endpoint = endpoint
-        self._limits = limits
+        self._limits = narrowed(limits, endpoint.limits)
         self._http = HttpClient(
             endpoint,
             ProviderDialect(

@@ -1,7 +1,7 @@
-"""The providers there are. A further one is its own module, its name and its builder here."""
+"""The providers there are. A further one is its own module, its name in `names`, and its
+builder here."""
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.providers.anthropic import build_anthropic
@@ -9,18 +9,8 @@ from extraction_pipeline.providers.base import BatchProvider, ModelRequest
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.gemini import build_gemini
 from extraction_pipeline.providers.infrai import build_infrai
+from extraction_pipeline.providers.names import ProviderName as ProviderName
 from extraction_pipeline.providers.openai import build_local, build_openai
-
-
-class ProviderName(StrEnum):
-    """The names that collections and the ledger use."""
-
-    LOCAL = "local"
-    OPENAI = "openai"
-    ANTHROPIC = "anthropic"
-    GEMINI = "gemini"
-    INFRAI = "infrai"
-
 
 _BUILDERS: Mapping[ProviderName, Callable[[ProviderEndpoint], BatchProvider]] = {
     ProviderName.LOCAL: build_local,

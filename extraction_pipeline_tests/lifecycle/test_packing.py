@@ -50,6 +50,19 @@ def test_order_and_limits_are_kept_and_nothing_is_lost(
         assert full or sum(map(size, group)) + size(following[0]) > bytes_per_job
 
 
+@given(sizes, st.integers(1, 200))
+def test_jobs_that_should_be_smaller_lose_no_document_that_fits_a_job(
+    payloads: list[int], wished: int
+) -> None:
+    """A limit that was learned from a refusal is a wish: the provider alone refuses a document."""
+    documents = [Claimable(number, size) for number, size in enumerate(payloads)]
+    groups, too_large = pack(documents, 1, ProviderLimits(100, 402, None), wished)
+    assert [document for group in groups for document in group] == documents
+    assert too_large == []
+    for group in groups:
+        assert len(group) == 1 or sum(one.payload_bytes + 2 for one in group) <= wished
+
+
 @given(st.integers(0, 500), st.integers(1, 50))
 def test_the_number_of_jobs_follows_from_the_documents_and_the_limits(
     count: int, requests: int
