@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from extraction_pipeline.installation.batch_server_process import batch_server_process
+from extraction_pipeline.installation.embedded_postgres import embedded_postgres
 from extraction_pipeline.ledger.database import open_engine
-from extraction_pipeline.ledger.embedded import embedded_postgres
 from extraction_pipeline.ledger.migrate import migrate, require_current
 from extraction_pipeline.settings import Settings, load_settings
 
