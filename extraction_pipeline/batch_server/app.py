@@ -63,7 +63,7 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
     processor = Processor(config, folder, store, answerer, stopping)
 
     def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        return JSONResponse({"status": "ok", "instance": folder.instance})
 
     def statistics(request: Request) -> Response:
         return JSONResponse(asdict(store.statistics()))

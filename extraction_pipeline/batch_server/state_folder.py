@@ -3,14 +3,26 @@
 import fcntl
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from extraction_pipeline.errors import ConfigurationError
 
 _DATABASE = "server.sqlite3"
-_OWN = frozenset({_DATABASE, "lock", "files", "incoming", "progress"})
+_LOCK = "lock"
+_OWN = frozenset({_DATABASE, _LOCK, "files", "incoming", "progress"})
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a state folder. `instance` is what its health route says as well, so
+    that who finds a server can tell whether it is the one of the folder."""
+
+    pid: int
+    instance: str
 
 
 class StateFolder:
@@ -25,6 +37,7 @@ class StateFolder:
         self.files = root / "files"
         self.incoming = root / "incoming"
         self.progress = root / "progress"
+        self.instance = uuid.uuid4().hex
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             names = {path.name for path in root.iterdir()}
@@ -33,7 +46,7 @@ class StateFolder:
                     f"The folder {root} holds something else than a batch server's state.",
                     remedy="Name a new or empty folder with --state.",
                 )
-            self._lock = _lock(root)
+            self._lock = _lock(root, self.instance)
             shutil.rmtree(self.incoming, ignore_errors=True)
             for folder in (self.files, self.incoming, self.progress):
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -78,8 +91,21 @@ class StateFolder:
         self._lock.close()
 
 
-def _lock(root: Path) -> IO[bytes]:
-    lock = (root / "lock").open("wb")
+def holder(root: Path) -> Holder | None:
+    """Who holds a state folder now; `None` if nobody does, or is only about to."""
+    try:
+        with (root / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        words = (root / _LOCK).read_text().split()
+        return Holder(int(words[0]), words[1]) if len(words) == 2 else None
+    except OSError:
+        return None
+    return None
+
+
+def _lock(root: Path, instance: str) -> IO[bytes]:
+    lock = (root / _LOCK).open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -88,4 +114,7 @@ def _lock(root: Path) -> IO[bytes]:
             f"Another batch server is using the state folder {root}.",
             remedy="Stop it, or name another folder with --state.",
         ) from None
+    lock.truncate(0)
+    lock.write(f"{os.getpid()} {instance}".encode())
+    lock.flush()
     return lock

@@ -24,10 +24,10 @@ from typing import Any
 from urllib.parse import quote
 
 from extraction_pipeline.errors import DatabaseUnavailable
+from extraction_pipeline.installation.ending import POLL_SECONDS
 from extraction_pipeline.installation.postgres_account import Account, server_account
 from extraction_pipeline.installation.postmaster import (
     IMMEDIATE_STOP_SECONDS,
-    POLL_SECONDS,
     Postmaster,
     read_postmaster,
 )

@@ -1,14 +1,13 @@
 """A PostgreSQL server as its data folder tells of it: the file postmaster.pid."""
 
 import signal
-import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-POLL_SECONDS = 0.05
+from extraction_pipeline.installation.ending import end_process
+
 FAST_STOP_SECONDS = 30.0
 IMMEDIATE_STOP_SECONDS = 5.0
 
@@ -42,17 +41,12 @@ class Postmaster:
         """End it, and return when it is gone. Sessions break off; what is committed stays."""
         # By itself a fast stop takes as long as writing out what is in memory. What an immediate
         # one leaves undone, the next start repairs.
-        for number, seconds in (
+        end_process(
+            self.pid,
+            lambda: self.alive,
             (signal.SIGINT, FAST_STOP_SECONDS),
             (signal.SIGQUIT, IMMEDIATE_STOP_SECONDS),
-        ):
-            if not self.alive:
-                return
-            with suppress(psutil.NoSuchProcess):
-                psutil.Process(self.pid).send_signal(number)
-            until = time.monotonic() + seconds
-            while self.alive and time.monotonic() < until:
-                time.sleep(POLL_SECONDS)
+        )
 
 
 def read_postmaster(data: Path) -> Postmaster | None:

@@ -5,9 +5,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
-from extraction_pipeline.installation.batch_server_process import batch_server_process
+from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.embedded_postgres import embedded_postgres
+from extraction_pipeline.installation.local_batch_server import local_batch_server
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.migrate import migrate, require_current
 from extraction_pipeline.settings import Settings, load_settings
@@ -23,8 +25,8 @@ def database(settings: Settings, *, create: bool = True) -> Iterator[Settings]:
     `create` unset, tables are checked and not made. Raises `ConfigurationError` or `LedgerError`.
     """
     with ExitStack() as stack:
+        make_home(settings.home)
         if settings.database_url is None:
-            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             url = stack.enter_context(embedded_postgres(settings.home / "postgres"))
         else:
             url = settings.database_url.get_secret_value()
@@ -44,7 +46,7 @@ def local_stack(settings: Settings) -> Iterator[Settings]:
     with database(settings), ExitStack() as stack:
         dagster_home(settings.home)
         if "local_base_url" not in settings.model_fields_set:
-            base_url = stack.enter_context(batch_server_process(settings.home / "batch_server"))
+            base_url = stack.enter_context(local_batch_server(settings.home / "batch_server"))
             os.environ["EXTRACTION_LOCAL_BASE_URL"] = base_url
         yield load_settings()
 
@@ -52,8 +54,27 @@ def local_stack(settings: Settings) -> Iterator[Settings]:
 def dagster_home(home: Path) -> Path:
     """The folder of Dagster's instance, with the instance file of this code in it."""
     folder = Path(os.environ.get("DAGSTER_HOME") or home / "dagster")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if "DAGSTER_HOME" not in os.environ:
-        shutil.copyfile(INSTANCE_FILE, folder / "dagster.yaml")
-        os.environ["DAGSTER_HOME"] = str(folder)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if "DAGSTER_HOME" not in os.environ:
+            shutil.copyfile(INSTANCE_FILE, folder / "dagster.yaml")
+    except OSError as error:
+        raise ConfigurationError(
+            f"Dagster's folder {folder} cannot be written: {error.strerror}.",
+            remedy="Set DAGSTER_HOME, or EXTRACTION_HOME, to a folder that can.",
+        ) from None
+    os.environ["DAGSTER_HOME"] = str(folder)
     return folder
+
+
+def make_home(home: Path) -> None:
+    """Make the state folder. Raises `ConfigurationError` where it cannot be made or written."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryFile(dir=home) as probe:
+            probe.write(b"x")
+    except OSError as error:
+        raise ConfigurationError(
+            f"The state folder {home} cannot be written: {error.strerror}.",
+            remedy="Set EXTRACTION_HOME to a folder that can.",
+        ) from None

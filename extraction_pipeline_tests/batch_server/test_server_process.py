@@ -33,7 +33,7 @@ def test_it_tells_its_port_when_it_is_ready(tmp_path):
     with running_server(tmp_path / "state", port_file=port_file) as server:
         assert server.root_url == f"http://127.0.0.1:{int(port_file.read_text())}"
         answer = requests.get(f"{server.root_url}/health", timeout=5)
-        assert answer.json() == {"status": "ok"}
+        assert answer.json()["status"] == "ok"
 
 
 @pytest.mark.parametrize("busy", [False, True])
