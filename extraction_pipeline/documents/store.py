@@ -11,28 +11,31 @@ Durability. Texts are small and many, and they can be read again from their sour
 not wait for the disk; the operating system writes within seconds. Whoever records a hash in a
 database calls `flush` first, once for many texts. Result files are large, few, paid for and gone at
 the provider after a while, so `put_file` and `writer` do wait. Whatever a power cut damages all
-the same is found: `get` compares the content with its name, and `put` writes again what has another
-length than it should.
+the same is found: `get` compares the content with its name, `put` writes again what is not what it
+should be, and `damaged` tells which of many contents would have to be put again.
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 import fsspec
 from fsspec.core import url_to_fs
 
-from extraction_pipeline.documents.identity import content_hash
+from extraction_pipeline.documents.identity import content_hash, content_hash_of_stream
 from extraction_pipeline.errors import StoreError
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 1 << 20
+_QUESTIONS_AT_ONCE = 16
 _UNFINISHED = "unfinished"
 """Folder of files being written, on the same disk so that they can be renamed into place."""
 
@@ -48,8 +51,9 @@ class ContentWriter:
         """Bytes written so far."""
 
     def write(self, data: bytes) -> None:
-        """Add a piece."""
-        self._file.write(data)
+        """Add a piece. Raises StoreError, on a full disk for one."""
+        with _store_errors("write"):
+            self._file.write(data)
         self._digest.update(data)
         self.length += len(data)
 
@@ -97,7 +101,7 @@ class ContentStore:
             except OSError as error:
                 raise StoreError(f"A file to store cannot be opened: {error.strerror}.") from error
             with source:
-                while chunk := source.read(_CHUNK_BYTES):
+                while chunk := _next_chunk(source):
                     writer.write(chunk)
         return writer.content_hash
 
@@ -112,18 +116,24 @@ class ContentStore:
             descriptor, name = tempfile.mkstemp(dir=folder)
         path = Path(name)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            file = os.fdopen(descriptor, "wb")
+            try:
                 writer = ContentWriter(cast(BinaryIO, file))
                 yield writer
                 with _store_errors("write"):
                     file.flush()
                     os.fsync(file.fileno())
+            finally:
+                # Closing writes what is left, and meets a full disk once more.
+                with _store_errors("write"):
+                    file.close()
             digest = writer._hexdigest()
             with _store_errors("write"):
                 self._backend.take(digest, path)
             writer._mark_stored(digest)
         finally:
-            path.unlink(missing_ok=True)
+            with _store_errors("write"):
+                path.unlink(missing_ok=True)
 
     def flush(self) -> None:
         """Return when everything put so far survives a power cut (POSIX; sync writes it all)."""
@@ -170,6 +180,17 @@ class ContentStore:
         with _store_errors("read", digest):
             return self._backend.exists(digest)
 
+    def damaged(self, digests: Collection[str]) -> set[str]:
+        """Those hashes whose content is missing, or is not what it was when it was put.
+
+        A local folder reads each content and compares it. An object store compares contents itself
+        and is only asked whether it has them.
+        """
+        for digest in digests:
+            _check(digest)
+        with _store_errors("read"):
+            return self._backend.damaged(digests)
+
 
 class _Backend(Protocol):
     def put(self, digest: str, data: bytes) -> None: ...
@@ -188,6 +209,8 @@ class _Backend(Protocol):
 
     def exists(self, digest: str) -> bool: ...
 
+    def damaged(self, digests: Collection[str]) -> set[str]: ...
+
 
 class _LocalBackend:
     """A folder. Without fsspec in between, a small file costs four system calls."""
@@ -197,7 +220,7 @@ class _LocalBackend:
 
     def put(self, digest: str, data: bytes) -> None:
         path = self._path(digest)
-        if _has_length(path, len(data)):
+        if _holds(path, data):
             return
         unfinished = f"{path}.{uuid.uuid4().hex}"
         try:
@@ -250,6 +273,21 @@ class _LocalBackend:
     def exists(self, digest: str) -> bool:
         return Path(self._path(digest)).is_file()
 
+    def damaged(self, digests: Collection[str]) -> set[str]:
+        return {digest for digest in digests if not self._is_sound(digest)}
+
+    def _is_sound(self, digest: str) -> bool:
+        try:
+            with self.open(digest) as stream:
+                return content_hash_of_stream(stream)[0] == digest
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            # A sector that cannot be read: writing the content again takes another one.
+            if error.errno == errno.EIO:
+                return False
+            raise
+
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
 
@@ -294,6 +332,12 @@ class _RemoteBackend:
     def exists(self, digest: str) -> bool:
         return bool(self._filesystem.exists(self._path(digest)))
 
+    def damaged(self, digests: Collection[str]) -> set[str]:
+        # Each answer takes a way over the network.
+        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as threads:
+            there = threads.map(self.exists, digests)
+            return {digest for digest, found in zip(digests, there, strict=True) if not found}
+
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
 
@@ -302,11 +346,23 @@ def _create(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
-def _has_length(path: str, length: int) -> bool:
+def _holds(path: str, data: bytes) -> bool:
     try:
-        return os.stat(path).st_size == length  # noqa: PTH116
+        # The length is asked for first, because a damaged file may have any.
+        return os.stat(path).st_size == len(data) and Path(path).read_bytes() == data  # noqa: PTH116
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno == errno.EIO:
+            return False
+        raise
+
+
+def _next_chunk(source: BinaryIO) -> bytes:
+    try:
+        return source.read(_CHUNK_BYTES)
+    except OSError as error:
+        raise StoreError(f"A file to store cannot be read: {error.strerror}.") from error
 
 
 def _check(digest: str) -> None:

@@ -1,5 +1,6 @@
 import multiprocessing
 import os
+import resource
 import stat
 import sys
 from pathlib import Path
@@ -112,6 +113,78 @@ def test_content_that_a_power_cut_left_short_is_written_again(tmp_path):
     _only_file(tmp_path).write_bytes(b"")
     assert store.put(b"the text") == digest
     assert store.get(digest) == b"the text"
+
+
+@pytest.mark.parametrize("left", [b"the test", b"", b"the text and more"])
+def test_damage_of_any_length_is_mended_by_putting_the_content_again(tmp_path, left):
+    store = ContentStore(str(tmp_path))
+    digest = store.put(b"the text")
+    _only_file(tmp_path).write_bytes(left)
+    assert store.put(b"the text") == digest
+    assert store.get(digest) == b"the text"
+
+
+def test_what_is_missing_or_damaged_is_told(store, tmp_path):
+    sound, missing = store.put(b"sound"), content_hash(b"never stored")
+    assert store.damaged([sound, missing]) == {missing}
+    assert store.damaged([]) == set()
+    with pytest.raises(StoreError, match="64 hexadecimal"):
+        store.damaged(["../../etc/passwd"])
+
+
+def test_damage_of_equal_length_is_told(tmp_path):
+    store = ContentStore(str(tmp_path))
+    digest = store.put(b"the text")
+    _only_file(tmp_path).write_bytes(b"the test")
+    assert store.damaged([digest]) == {digest}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(st.binary(max_size=300), st.binary(max_size=300))
+def test_whatever_lies_under_a_name_only_the_content_itself_is_given_out(tmp_path, data, other):
+    store = ContentStore(str(tmp_path / "store"))
+    digest = store.put(data)
+    place = tmp_path / "store" / digest[:2] / digest[2:4] / digest
+    place.write_bytes(other)
+    if other == data:
+        assert store.get(digest) == data
+    else:
+        with pytest.raises(StoreError, match="damaged"):
+            store.get(digest)
+    store.put(data)
+    assert store.get(digest) == data
+
+
+@pytest.fixture
+def small_files_only():
+    """No file may grow over 64 KiB: what a full disk does, at a place that a test can choose."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_takes_no_more_is_an_error_of_one_line(tmp_path, small_files_only):
+    store = ContentStore(str(tmp_path / "store"))
+    large = bytes(100_000)
+    with pytest.raises(StoreError, match="File too large") as put:
+        store.put(large)
+    with pytest.raises(StoreError, match="File too large") as written, store.writer() as writer:
+        for _ in range(100):
+            writer.write(large[:1000])
+    for caught in (put, written):
+        assert "free space" in (caught.value.remedy or "")
+        assert "\n" not in str(caught.value)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_file_to_store_that_cannot_be_read_is_an_error_of_one_line(store, tmp_path):
+    with pytest.raises(StoreError, match="Is a directory"):
+        store.put_file(tmp_path)
+    if Path("/proc/self/mem").exists():
+        # It can be opened, and its first byte cannot be read.
+        with pytest.raises(StoreError, match="cannot be read: Input/output error"):
+            store.put_file(Path("/proc/self/mem"))
 
 
 def test_content_that_is_there_is_not_written_again(tmp_path):
