@@ -3,11 +3,10 @@
 `local_folder` and `remote_folder` are the two kinds.
 """
 
-import contextlib
 import os
 import re
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol, Self
+from typing import Protocol, Self
 
 from fsspec.utils import glob_translate
 
@@ -22,6 +21,10 @@ _HIDDEN_OR_TEMPORARY = re.compile(
 )
 
 
+LARGEST_HASHED = 64 * 2**30
+"""Bytes. A larger file, which would hold up a scan for minutes, is told by its size alone."""
+
+
 @dataclass(frozen=True)
 class FoundFile:
     """A file of a folder; see `sources.SourceEntry` for what the fields mean."""
@@ -29,6 +32,28 @@ class FoundFile:
     path: str
     size: int | None
     modified: str | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """What a folder holds."""
+
+    files: list[FoundFile]
+    """All wanted files, in any order, and each folder of `unlisted` as a file with a problem."""
+    unlisted: list[str]
+    """Folders below it that could not be listed, with "/" at the end."""
+    skipped: int
+    """How many files, links and folders were left out for what they are: hidden or temporary ones,
+    links that lead out, pipes, sockets and devices. What the patterns leave out is not counted."""
+
+
+@dataclass(frozen=True)
+class LargeFile:
+    """A file that was not read into memory: only what identifies it."""
+
+    content_hash: str
+    byte_size: int
 
 
 @dataclass(frozen=True)
@@ -46,22 +71,22 @@ class PathFilter:
 
     def takes(self, path: str) -> bool:
         """Whether a file is wanted."""
-        if not self.hidden and any(map(self.skips_folder, path.split("/"))):
+        if self.hides(path):
             return False
         if self.include.match(path) is None:
             return False
         return self.exclude is None or self.exclude.match(path) is None
 
-    def skips_folder(self, name: str) -> bool:
-        """Whether everything below a folder of this name is unwanted."""
-        return not self.hidden and _HIDDEN_OR_TEMPORARY.fullmatch(name) is not None
+    def hides(self, path: str) -> bool:
+        """Whether a file or a folder is hidden or temporary, or lies below such a folder."""
+        return not self.hidden and any(map(_HIDDEN_OR_TEMPORARY.fullmatch, path.split("/")))
 
 
 class Folder(Protocol):
     """A folder of source files. Every method raises SourceError."""
 
-    def files(self, wanted: PathFilter) -> list[FoundFile]:
-        """All wanted files, in any order."""
+    def files(self, wanted: PathFilter) -> FoundFiles:
+        """All wanted files."""
         ...
 
     def stat(self, paths: set[str]) -> list[FoundFile]:
@@ -72,12 +97,11 @@ class Folder(Protocol):
         """A path or URL of a manifest, relative to the folder if it lies below it."""
         ...
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a file."""
-        ...
+    def read(self, path: str, size: int | None, most_bytes: int) -> bytes | LargeFile:
+        """The bytes of a file, or its hash if it has more than `most_bytes`.
 
-    def open(self, path: str) -> contextlib.AbstractContextManager[BinaryIO]:
-        """A file as a stream."""
+        `size` is what the listing said.
+        """
         ...
 
 
@@ -98,6 +122,14 @@ def name_of_path(path: str) -> str:
 def _original_byte(match: re.Match[bytes]) -> bytes:
     escaped = match.group(1)
     return b"\\" if escaped == b"\\" else bytes.fromhex(escaped[1:].decode("ascii"))
+
+
+def too_large_to_hash() -> SourceError:
+    """The error for a file that is not even hashed."""
+    return SourceError(
+        f"A file of the source is larger than {LARGEST_HASHED // 2**30} GiB.",
+        remedy="No document is; exclude it, or move it away.",
+    )
 
 
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:

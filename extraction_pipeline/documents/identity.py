@@ -18,10 +18,13 @@ def content_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def content_hash_of_stream(stream: BinaryIO) -> tuple[str, int]:
-    """Hash and length in bytes of what is left in a stream, read in pieces of 1 MiB."""
-    digest = hashlib.sha256()
-    length = 0
+def content_hash_of_stream(stream: BinaryIO, *, begun: bytes = b"") -> tuple[str, int]:
+    """Hash and length in bytes of a stream, read in pieces of 1 MiB.
+
+    `begun` is what was read of it before.
+    """
+    digest = hashlib.sha256(begun)
+    length = len(begun)
     while chunk := stream.read(_CHUNK_BYTES):
         digest.update(chunk)
         length += len(chunk)

@@ -13,12 +13,17 @@ from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from extraction_pipeline.documents.folder import (
+    LARGEST_HASHED,
     FoundFile,
+    FoundFiles,
+    LargeFile,
     PathFilter,
     name_of_path,
     path_of_name,
+    too_large_to_hash,
     unreadable,
 )
+from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import SourceError
 
 _log = logging.getLogger(__name__)
@@ -31,47 +36,51 @@ class LocalFolder:
         self._root = root
         self._real_root = os.path.realpath(root)
 
-    def files(self, wanted: PathFilter) -> list[FoundFile]:
-        """All wanted files, in any order."""
+    def files(self, wanted: PathFilter) -> FoundFiles:
+        """All wanted files. A folder below that cannot be listed hides no file beside it."""
         found: list[FoundFile] = []
+        unlisted: list[str] = []
         pending = [("", self._real_root)]
         seen = {self._real_root}
-        left_out = 0
+        left_out = skipped = 0
         while pending:
             prefix, folder = pending.pop()
-            for entry in self._scan(folder):
+            try:
+                with os.scandir(folder) as scanned:
+                    entries = list(scanned)
+            except OSError as error:
+                if not prefix:
+                    raise self._unlisted(error.strerror) from None
+                unlisted.append(prefix)
+                found.append(FoundFile(prefix, None, None, _folder_problem(error.strerror)))
+                continue
+            for entry in entries:
                 path = prefix + path_of_name(entry.name)
                 target = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
                 if not self._holds(target):
                     left_out += 1
-                elif entry.is_dir():
+                elif wanted.hides(path):
+                    skipped += 1
+                elif _is_folder(entry):
                     # Two links to one folder are one folder, and a link to a parent no loop.
-                    if target not in seen and not wanted.skips_folder(entry.name):
+                    if target not in seen:
                         seen.add(target)
                         pending.append((f"{path}/", target))
                 elif wanted.takes(path):
                     file = _local_file(path, target)
                     if file is not None:
                         found.append(file)
+                    else:
+                        skipped += 1
         if left_out:
             _log.warning("%d links that lead out of a source's folder were not followed", left_out)
-        return found
+        return FoundFiles(found, unlisted, skipped + left_out)
 
-    def _scan(self, folder: str) -> list[os.DirEntry[str]]:
-        try:
-            with os.scandir(folder) as entries:
-                return list(entries)
-        except OSError as error:
-            if folder == self._real_root:
-                raise SourceError(
-                    f"The source's folder {self._root} cannot be listed: {error.strerror}.",
-                    remedy="Check the path in the collection's YAML, and whether it is mounted.",
-                ) from None
-            raise SourceError(
-                f"A folder inside the source's folder {self._root} cannot be listed: "
-                f"{error.strerror}.",
-                remedy="Give this user the right to list it, or exclude it.",
-            ) from None
+    def _unlisted(self, cause: str | None) -> SourceError:
+        return SourceError(
+            f"The source's folder {self._root} cannot be listed: {cause or 'input/output error'}.",
+            remedy="Check the path in the collection's YAML, and whether it is mounted.",
+        )
 
     def stat(self, paths: set[str]) -> list[FoundFile]:
         """Size and change token of those of the paths that exist."""
@@ -89,16 +98,25 @@ class LocalFolder:
         below = absolute.removeprefix(self._root.rstrip("/") + "/")
         return path if below == absolute else below
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a file. Raises SourceError if it changes while it is read."""
-        with self.open(path) as stream:
+    def read(self, path: str, size: int | None, most_bytes: int) -> bytes | LargeFile:
+        """The bytes of a file, or its hash. Raises SourceError if it changes while it is read."""
+        data: bytes | LargeFile
+        with self._open(path) as stream:
             before = os.fstat(stream.fileno())
+            if before.st_size > LARGEST_HASHED:
+                raise too_large_to_hash()
             try:
-                data = stream.read()
+                if before.st_size > most_bytes:
+                    data = LargeFile(*content_hash_of_stream(stream))
+                    length = data.byte_size
+                else:
+                    # A file that grows is not read to an end that it may never have.
+                    data = stream.read(before.st_size + 1)
+                    length = len(data)
             except OSError as error:
                 raise unreadable(error.strerror) from None
             after = os.fstat(stream.fileno())
-        if len(data) != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
+        if length != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
             raise SourceError(
                 "A file of the source changed while it was read.",
                 remedy="It is read again at the next scan.",
@@ -106,9 +124,10 @@ class LocalFolder:
         return data
 
     @contextlib.contextmanager
-    def open(self, path: str) -> Iterator[BinaryIO]:
-        """A file as a stream."""
+    def _open(self, path: str) -> Iterator[BinaryIO]:
         absolute = self._absolute(path)
+        if "\0" in absolute:
+            raise unreadable("its name holds a NUL character")
         if not self._holds(os.path.realpath(absolute)):
             raise SourceError("A file of the source lies outside the source's folder.")
         try:
@@ -131,12 +150,25 @@ class LocalFolder:
         )
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link in a ring, or through a folder that is closed to this user.
+        return False
+
+
+def _folder_problem(cause: str | None) -> str:
+    return f"A folder of the source cannot be listed: {cause or 'input/output error'}."
+
+
 def _local_file(path: str, absolute: str) -> FoundFile | None:
     """The file at a path, without size if it cannot be asked; None if it is a pipe or a device."""
     try:
         status = os.stat(absolute)  # noqa: PTH116
-    except OSError:
-        # It vanished since the folder was listed, or is a dead link: reading it will say so.
+    except (OSError, ValueError):
+        # Its name is none, it vanished since the folder was listed, or it is a dead link: reading
+        # it will say so.
         return FoundFile(path, None, None)
     if not stat.S_ISREG(status.st_mode):
         return None

@@ -55,10 +55,16 @@ class ReadLimits:
     """Size of the file."""
     unpacked_bytes: int = 256 * 1024 * 1024
     """Size of what a compressed file (DOCX) says it unpacks to."""
+    elements: int = 2_000_000
+    """Elements of XML or HTML. The longest guidelines have some 300,000; each takes up to 500 bytes
+    of memory."""
+    memory_bytes: int = 1536 * 1024 * 1024
+    """What a process that reads documents may have, its code included; see `reader_process`."""
     characters: int = 2_000_000
     """Length of the text, in code points. The longest guidelines have about 600,000."""
     seconds: float = 120.0
-    """Reading time, checked between pages and between larger steps."""
+    """Reading time, checked between pages and between larger steps, and kept from outside where a
+    process of its own reads the document."""
     depth: int = 3
     """How many documents may lie within one another (FHIR, in it a C-CDA, in it a PDF)."""
 

@@ -4,10 +4,14 @@
 
 Nothing escapes it but what the process itself is told (an interrupt): the content may come from
 anyone, and one bad file must not end a run over ten thousand. It reads nothing but its arguments.
+A scan calls it through `reader_process`, which also bounds memory and time.
 """
 
 import time
 import traceback
+
+from lxml import etree
+from pypdf.errors import LimitReachedError
 
 from extraction_pipeline.documents.readable import (
     DocumentKind,
@@ -47,6 +51,7 @@ from extraction_pipeline.documents.readers.rtf import read_rtf
 from extraction_pipeline.documents.readers.xml_tree import (
     NotWellFormed,
     declared_xml_encoding,
+    goes_beyond_limits,
     parse_xml,
 )
 
@@ -87,6 +92,10 @@ def read_document(
         return Unreadable(
             UnreadableReason.TOO_LARGE, visit.kind, "reading the file needs too much memory"
         )
+    except LimitReachedError:
+        return Unreadable(
+            UnreadableReason.TOO_LARGE, visit.kind, "the PDF goes beyond what its reader allows"
+        )
     except RecursionError:
         return Unreadable(
             UnreadableReason.TRUNCATED_OR_CORRUPT, visit.kind, "the file is nested too deeply"
@@ -94,6 +103,12 @@ def read_document(
     # The parsers meet damaged and hostile bytes and raise whatever they stumble over: anything
     # but a named end state here would stop the run, or send the document round for ever.
     except Exception as error:  # noqa: BLE001
+        if isinstance(error, etree.XMLSyntaxError) and goes_beyond_limits(error):
+            return Unreadable(
+                UnreadableReason.TOO_LARGE,
+                visit.kind,
+                "a part of the file is nested too deeply or too long",
+            )
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__} at {place.name}, line {place.lineno}"
         # Its message may quote the document, so only its kind and place are told.
@@ -157,7 +172,7 @@ class _Visit:
             return read_html(text, encoding, self._reading)
         self._is(DocumentKind.XML)
         try:
-            root = parse_xml(text)
+            root = parse_xml(text, self._limits)
         except NotWellFormed as error:
             if contains_html(text):
                 self._is(DocumentKind.HTML)

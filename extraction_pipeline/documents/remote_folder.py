@@ -6,7 +6,16 @@ from typing import BinaryIO, cast
 
 import fsspec
 
-from extraction_pipeline.documents.folder import FoundFile, PathFilter, unreadable
+from extraction_pipeline.documents.folder import (
+    LARGEST_HASHED,
+    FoundFile,
+    FoundFiles,
+    LargeFile,
+    PathFilter,
+    too_large_to_hash,
+    unreadable,
+)
+from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import SourceError
 
 _CHANGE_TOKENS = ("ETag", "etag", "md5Hash", "md5", "content_md5", "generation", "checksum")
@@ -22,8 +31,8 @@ class RemoteFolder:
         self._filesystem = filesystem
         self._root = root.rstrip("/")
 
-    def files(self, wanted: PathFilter) -> list[FoundFile]:
-        """All wanted files, in any order."""
+    def files(self, wanted: PathFilter) -> FoundFiles:
+        """All wanted files."""
         listing = self._list()
         if not listing:
             with _listing_errors():
@@ -34,7 +43,11 @@ class RemoteFolder:
                     "Nothing is found at the source's URL.",
                     remedy="Check the URL in the collection's YAML.",
                 )
-        return [file for file in listing if wanted.takes(file.path)]
+        return FoundFiles(
+            files=[file for file in listing if wanted.takes(file.path)],
+            unlisted=[],
+            skipped=sum(wanted.hides(file.path) for file in listing),
+        )
 
     def stat(self, paths: set[str]) -> list[FoundFile]:
         """Size and change token of those of the paths that exist."""
@@ -42,7 +55,11 @@ class RemoteFolder:
             return [file for file in self._list() if file.path in paths]
         found: list[FoundFile] = []
         for path in sorted(paths):
-            with _listing_errors(), contextlib.suppress(FileNotFoundError):
+            # What is wrong with a file that is closed, or has an impossible name, reading tells.
+            with (
+                _listing_errors(),
+                contextlib.suppress(FileNotFoundError, PermissionError, ValueError),
+            ):
                 found.append(_remote_file(path, self._filesystem.info(f"{self._root}/{path}")))
         return found
 
@@ -53,18 +70,20 @@ class RemoteFolder:
             return stripped.removeprefix(f"{self._root}/")
         return path
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a file."""
+    def read(self, path: str, size: int | None, most_bytes: int) -> bytes | LargeFile:
+        """The bytes of a file, or its hash if it is large."""
+        absolute = self._absolute(path)
+        if size is not None and size > LARGEST_HASHED:
+            raise too_large_to_hash()
         with _reading_errors():
-            return cast(bytes, self._filesystem.cat_file(self._absolute(path)))
-
-    @contextlib.contextmanager
-    def open(self, path: str) -> Iterator[BinaryIO]:
-        """A file as a stream."""
-        with _reading_errors():
-            stream = cast(BinaryIO, self._filesystem.open(self._absolute(path), "rb"))
-        with stream:
-            yield stream
+            if size is not None and size <= most_bytes:
+                # One request, where a stream takes two.
+                return cast(bytes, self._filesystem.cat_file(absolute))
+            with cast(BinaryIO, self._filesystem.open(absolute, "rb")) as stream:
+                data = stream.read(most_bytes + 1)
+                if len(data) <= most_bytes:
+                    return data
+                return LargeFile(*content_hash_of_stream(stream, begun=data))
 
     def _list(self) -> list[FoundFile]:
         with _listing_errors():

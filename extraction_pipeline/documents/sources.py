@@ -7,25 +7,31 @@
       exclude: ["drafts/**"]                 record_id_column: note_id
 
 A listing is whole or it fails: an error is raised before the first entry, so that nobody takes
-half a listing for the rest having vanished. A file that cannot be read raises SourceError, and is
-never taken for an empty one. No error names a file: file names can carry patients' names.
+half a listing for the rest having vanished. One folder or file in it that cannot be what it should
+be is an entry with a `problem`, and stops no other. A file that cannot be read raises SourceError,
+and is never taken for an empty one. No error names a file: file names can carry patients' names.
 """
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal, Self
+from typing import Annotated, Literal, Self
 
 from fsspec.core import url_to_fs
 from fsspec.utils import glob_translate
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from extraction_pipeline.documents.folder import Folder, FoundFile, PathFilter
+from extraction_pipeline.documents.folder import Folder, FoundFile, LargeFile, PathFilter
+from extraction_pipeline.documents.identity import content_hash
 from extraction_pipeline.documents.local_folder import LocalFolder
 from extraction_pipeline.documents.manifest import read_manifest
 from extraction_pipeline.documents.remote_folder import RemoteFolder
 from extraction_pipeline.errors import SourceError
+
+_LONGEST_PATH = 1500
+_LONGEST_RECORD_ID = 500
+"""Bytes of UTF-8. An index of the ledger takes 2,700 for both and the collection's name."""
+_SHOWN_OF_A_LONG_NAME = 50
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,22 @@ class SourceEntry:
     """An opaque token: if it has not changed, neither has the file. None if there is none."""
     record_id: str | None
     """The record's id in the source system, from a manifest."""
+    problem: str | None = None
+    """Why it is not read, where the listing told already. It names neither path nor id."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The entries of a source, ordered by path and record id."""
+
+    entries: tuple[SourceEntry, ...]
+    unlisted: tuple[str, ...] = ()
+    """Folders that could not be listed, with "/" at the end: nothing below them has vanished."""
+    skipped: int = 0
+    """See `folder.FoundFiles`."""
+
+    def __iter__(self) -> Iterator[SourceEntry]:
+        return iter(self.entries)
 
 
 class _Located(BaseModel):
@@ -115,8 +137,8 @@ Source = Annotated[FolderSource | ManifestSource, Field(discriminator="kind")]
 """The `source:` block of a collection."""
 
 
-def list_entries(source: FolderSource | ManifestSource, base_dir: Path) -> Iterator[SourceEntry]:
-    """The entries of a source, ordered by path and record id. Raises SourceError.
+def list_entries(source: FolderSource | ManifestSource, base_dir: Path) -> Listing:
+    """What a source holds. Raises SourceError.
 
     `base_dir` is the folder of the collection's YAML file. A folder that exists and is empty has
     no entries; one that is missing is an error. A row of a manifest whose file is missing is
@@ -125,31 +147,28 @@ def list_entries(source: FolderSource | ManifestSource, base_dir: Path) -> Itera
     if isinstance(source, FolderSource):
         wanted = PathFilter.of(source.include, source.exclude, hidden=source.include_hidden)
         found = _folder(source, base_dir).files(wanted)
-        return iter(sorted((_entry(file, None) for file in found), key=_order))
+        entries = sorted((_entry(file, None) for file in found.files), key=_order)
+        return Listing(tuple(entries), tuple(found.unlisted), found.skipped)
     folder = _folder(source, base_dir)
     rows = read_manifest(
         source.location(base_dir), source.path_column, source.record_id_column, folder.relative
     )
     files = {file.path: file for file in folder.stat({row.path for row in rows})}
-    entries = {
+    named = {
         _entry(files.get(row.path) or FoundFile(row.path, None, None), row.record_id)
         for row in rows
     }
-    return iter(sorted(entries, key=_order))
+    return Listing(tuple(sorted(named, key=_order)))
 
 
-def read_entry(source: FolderSource | ManifestSource, entry: SourceEntry, base_dir: Path) -> bytes:
-    """The bytes of an entry. Raises SourceError if it vanished, changes, or cannot be read."""
-    return _folder(source, base_dir).read(entry.path)
+def read_entry(
+    source: FolderSource | ManifestSource, entry: SourceEntry, base_dir: Path, *, most_bytes: int
+) -> bytes | LargeFile:
+    """The bytes of an entry, or its hash if it has more than `most_bytes`.
 
-
-@contextlib.contextmanager
-def open_entry(
-    source: FolderSource | ManifestSource, entry: SourceEntry, base_dir: Path
-) -> Iterator[BinaryIO]:
-    """An entry as a stream, for files too large for memory. Raises SourceError on opening."""
-    with _folder(source, base_dir).open(entry.path) as stream:
-        yield stream
+    Raises SourceError if it vanished, changes, or cannot be read.
+    """
+    return _folder(source, base_dir).read(entry.path, entry.size, most_bytes)
 
 
 def _folder(source: FolderSource | ManifestSource, base_dir: Path) -> Folder:
@@ -183,7 +202,31 @@ def _absolute(path: str, base_dir: Path) -> str:
 
 
 def _entry(file: FoundFile, record_id: str | None) -> SourceEntry:
-    return SourceEntry(file.path, file.size, file.modified, record_id)
+    path, path_problem = _storable(file.path, "path", _LONGEST_PATH)
+    record, record_problem = _storable(record_id or "", "record id", _LONGEST_RECORD_ID)
+    return SourceEntry(
+        path,
+        file.size,
+        file.modified,
+        record if record_id is not None else None,
+        file.problem or path_problem or record_problem,
+    )
+
+
+def _storable(text: str, what: str, most_bytes: int) -> tuple[str, str | None]:
+    """A name as PostgreSQL can keep and index it, and why it cannot be used as it is."""
+    written = text.encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
+    if len(written) > most_bytes:
+        # The hash keeps two long names apart.
+        shortened = f"{text[:_SHOWN_OF_A_LONG_NAME]}… {content_hash(written)}"
+        return (
+            _storable(shortened, what, most_bytes)[0],
+            f"The {what} of a file of the source is longer than {most_bytes:,} bytes.",
+        )
+    shown = written.decode("utf-8")
+    if shown == text:
+        return text, None
+    return shown, f"The {what} of a file of the source holds characters that no name can have."
 
 
 def _order(entry: SourceEntry) -> tuple[str, str]:

@@ -16,7 +16,6 @@ should be, and `damaged` tells which of many contents would have to be put again
 """
 
 import contextlib
-import errno
 import hashlib
 import os
 import re
@@ -280,13 +279,9 @@ class _LocalBackend:
         try:
             with self.open(digest) as stream:
                 return content_hash_of_stream(stream)[0] == digest
-        except FileNotFoundError:
+        except OSError:
+            # It is missing, or the disk cannot give it out: it has to be put again.
             return False
-        except OSError as error:
-            # A sector that cannot be read: writing the content again takes another one.
-            if error.errno == errno.EIO:
-                return False
-            raise
 
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
@@ -350,12 +345,9 @@ def _holds(path: str, data: bytes) -> bool:
     try:
         # The length is asked for first, because a damaged file may have any.
         return os.stat(path).st_size == len(data) and Path(path).read_bytes() == data  # noqa: PTH116
-    except FileNotFoundError:
+    except OSError:
+        # Writing tells what is wrong, if anything is.
         return False
-    except OSError as error:
-        if error.errno == errno.EIO:
-            return False
-        raise
 
 
 def _next_chunk(source: BinaryIO) -> bytes:

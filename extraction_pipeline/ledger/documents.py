@@ -20,6 +20,7 @@ class KnownSource:
     byte_size: int | None
     change_token: str | None
     problem: str | None
+    text_hash: str | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def known_sources(
     """Current entries of the ledger at `paths`, by (path, record id)."""
     rows = connection.execute(
         text("""
-            SELECT s.path, s.record_id, d.document_hash, s.byte_size, s.change_token, s.problem
+            SELECT s.path, s.record_id, d.document_hash, s.byte_size, s.change_token, s.problem,
+                   d.text_hash
             FROM extraction.document_sources s
             LEFT JOIN extraction.documents d ON d.id = s.document_id
             WHERE s.collection = :collection AND s.vanished_at IS NULL AND s.path = ANY(:paths)
@@ -112,6 +114,20 @@ def touch_sources(
             "paths": [path for path, _ in entries],
             "records": [record for _, record in entries],
         },
+    )
+
+
+def touch_below(connection: Connection, collection: str, folders: Sequence[str]) -> None:
+    """Say that nothing is known to have changed below these folders, whose names end in "/"."""
+    connection.execute(
+        text("""
+            UPDATE extraction.document_sources s SET last_seen_at = now()
+            WHERE s.collection = :collection AND s.vanished_at IS NULL AND EXISTS (
+                SELECT FROM unnest(CAST(:folders AS text[])) AS f(path)
+                WHERE starts_with(s.path, f.path)
+            )
+        """),
+        {"collection": collection, "folders": list(folders)},
     )
 
 
@@ -253,14 +269,23 @@ def register_sources(connection: Connection, collection: str, rows: Sequence[Sou
 
 
 def mark_vanished(connection: Connection, collection: str, since: datetime) -> int:
-    """End the rows of entries that a complete listing, begun at `since`, did not show."""
-    return connection.execute(
-        text("""
-            UPDATE extraction.document_sources SET vanished_at = now()
-            WHERE collection = :collection AND vanished_at IS NULL AND last_seen_at < :since
-        """),
-        {"collection": collection, "since": since},
-    ).rowcount
+    """End the rows of entries that a complete listing, begun at `since`, did not show.
+
+    Returns how many of them had a document; the others were only ever problems.
+    """
+    return int(
+        connection.execute(
+            text("""
+                WITH ended AS (
+                    UPDATE extraction.document_sources SET vanished_at = now()
+                    WHERE collection = :collection AND vanished_at IS NULL AND last_seen_at < :since
+                    RETURNING document_id
+                )
+                SELECT count(document_id) FROM ended
+            """),
+            {"collection": collection, "since": since},
+        ).scalar_one()
+    )
 
 
 def unrecorded_documents(
@@ -331,7 +356,8 @@ def sources_of(
     """Current entries that lead to these documents, by document hash."""
     rows = connection.execute(
         text("""
-            SELECT s.path, s.record_id, d.document_hash, s.byte_size, s.change_token, s.problem
+            SELECT s.path, s.record_id, d.document_hash, s.byte_size, s.change_token, s.problem,
+                   d.text_hash
             FROM extraction.document_sources s JOIN extraction.documents d ON d.id = s.document_id
             WHERE d.collection = :collection AND d.document_hash = ANY(:hashes)
               AND s.vanished_at IS NULL

@@ -1,10 +1,12 @@
 """Scanning a source: every file gets a document and a state, or a named problem.
 
-A file whose size and change token are those of the last scan is not opened again. A listing that
-fails ends the scan before anything is taken for vanished; a file that cannot be read is noted as a
-problem and never taken for an empty one.
+A file whose size and change token are those of the last scan is not opened again, unless the store
+has lost or damaged its text. A listing that fails ends the scan before anything is taken for
+vanished; a file or a folder that cannot be read is noted as a problem, never taken for an empty
+one, and tried again by the next scan.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,12 +15,18 @@ import orjson
 from sqlalchemy import text
 
 from extraction_pipeline.collections.collection import Collection, Identity
+from extraction_pipeline.documents.folder import LargeFile
 from extraction_pipeline.documents.identity import (
     content_hash,
     external_document_hash,
 )
-from extraction_pipeline.documents.readable import Unreadable
-from extraction_pipeline.documents.reading import read_document
+from extraction_pipeline.documents.readable import (
+    ReadableText,
+    ReadLimits,
+    Unreadable,
+    UnreadableReason,
+)
+from extraction_pipeline.documents.reader_process import DocumentReader
 from extraction_pipeline.documents.sources import SourceEntry, list_entries, read_entry
 from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import SourceError
@@ -29,16 +37,23 @@ from extraction_pipeline.lifecycle.pipeline import Pipeline
 
 CHUNK = 500
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass
 class ScanReport:
-    """What one scan of a collection found. `problems` counts entries that could not be read."""
+    """What one scan of a collection found."""
 
     collection: str
     entries: int = 0
     unchanged: int = 0
     vanished: int = 0
     problems: int = 0
+    """Files and folders that could not be read."""
+    skipped: int = 0
+    """Hidden and temporary files, links that lead out, pipes and the like."""
+    restored: int = 0
+    """Texts that the store had lost or damaged, and that are there again."""
     new: list[str] = field(default_factory=list)
     revised: list[str] = field(default_factory=list)
 
@@ -50,13 +65,16 @@ def scan(pipeline: Pipeline, collection: Collection) -> ScanReport:
     if the source cannot be listed.
     """
     report = ScanReport(collection.name)
-    with pipeline.engine.connect() as holder, holder.begin():
+    with pipeline.engine.connect() as holder, holder.begin(), DocumentReader() as reader:
         lock_until_commit(holder, SCAN_LOCK, collection.name)
         # The clock of the database, because `last_seen_at` is written by it.
         started = holder.execute(text("SELECT clock_timestamp()")).scalar_one()
-        for entries in _chunks(list_entries(collection.source, collection.declared_in.parent)):
-            _register_chunk(pipeline, collection, entries, report)
+        listing = list_entries(collection.source, collection.declared_in.parent)
+        report.skipped = listing.skipped
+        for entries in _chunks(listing):
+            _register_chunk(pipeline, reader, collection, entries, report)
         with pipeline.engine.begin() as connection:
+            ledger.touch_below(connection, collection.name, listing.unlisted)
             report.vanished = ledger.mark_vanished(connection, collection.name, started)
     return report
 
@@ -68,22 +86,38 @@ def _chunks(entries: Iterable[SourceEntry]) -> Iterator[list[SourceEntry]]:
 
 
 def _register_chunk(
-    pipeline: Pipeline, collection: Collection, entries: list[SourceEntry], report: ScanReport
+    pipeline: Pipeline,
+    reader: DocumentReader,
+    collection: Collection,
+    entries: list[SourceEntry],
+    report: ScanReport,
 ) -> None:
     with pipeline.engine.begin() as connection:
         known = ledger.known_sources(connection, collection.name, [entry.path for entry in entries])
-    unchanged: list[tuple[str, str]] = []
+    unchanged: dict[tuple[str, str], str | None] = {}
+    changed: list[SourceEntry] = []
+    for entry in entries:
+        key = (entry.path, entry.record_id or "")
+        before = known.get(key)
+        if before is not None and _is_unchanged(entry, before):
+            unchanged[key] = before.text_hash
+        else:
+            changed.append(entry)
+    lost = pipeline.store.damaged({hashed for hashed in unchanged.values() if hashed is not None})
+    if lost:
+        changed += [
+            entry for entry in entries if unchanged.get((entry.path, entry.record_id or "")) in lost
+        ]
+        unchanged = {key: hashed for key, hashed in unchanged.items() if hashed not in lost}
     documents: dict[str, ledger.DocumentRow] = {}
     sources: list[ledger.SourceRow] = []
-    for entry in entries:
-        before = known.get((entry.path, entry.record_id or ""))
-        if before is not None and _is_unchanged(entry, before):
-            unchanged.append((entry.path, entry.record_id or ""))
-            continue
-        document, source = read_source_entry(pipeline.store, collection, entry)
+    for entry in changed:
+        document, source = read_source_entry(pipeline.store, reader, collection, entry)
         sources.append(source)
         if document is not None:
             documents[document.document_hash] = document
+    if lost:
+        report.restored += len(lost) - _still_lost(pipeline.store, lost)
     if documents:
         pipeline.store.flush()
     with pipeline.engine.begin() as connection:
@@ -91,7 +125,7 @@ def _register_chunk(
             connection, collection.name, list(documents.values())
         )
         ledger.register_sources(connection, collection.name, sources)
-        ledger.touch_sources(connection, collection.name, unchanged)
+        ledger.touch_sources(connection, collection.name, list(unchanged))
     report.entries += len(entries)
     report.unchanged += len(unchanged)
     report.problems += sum(source.problem is not None for source in sources)
@@ -99,9 +133,21 @@ def _register_chunk(
     report.revised.extend(registered.revised)
 
 
+def _still_lost(store: ContentStore, lost: set[str]) -> int:
+    """How many texts did not come back, because their sources are gone or give another text now."""
+    remaining = len(store.damaged(lost))
+    if remaining:
+        _log.warning(
+            "%d stored texts are missing or damaged, and their sources do not give them any more",
+            remaining,
+        )
+    return remaining
+
+
 def _is_unchanged(entry: SourceEntry, before: ledger.KnownSource) -> bool:
     return (
-        before.problem is None
+        entry.problem is None
+        and before.problem is None
         and before.document_hash is not None
         and entry.modified is not None
         and entry.modified == before.change_token
@@ -110,7 +156,7 @@ def _is_unchanged(entry: SourceEntry, before: ledger.KnownSource) -> bool:
 
 
 def read_source_entry(
-    store: ContentStore, collection: Collection, entry: SourceEntry
+    store: ContentStore, reader: DocumentReader, collection: Collection, entry: SourceEntry
 ) -> tuple[ledger.DocumentRow | None, ledger.SourceRow]:
     """Read one entry to its document and its source row; the text goes into the store.
 
@@ -118,26 +164,49 @@ def read_source_entry(
     """
     record_id = entry.record_id or ""
     try:
-        content = read_entry(collection.source, entry, collection.declared_in.parent)
+        if entry.problem is not None:
+            raise SourceError(entry.problem)
+        content = read_entry(
+            collection.source,
+            entry,
+            collection.declared_in.parent,
+            most_bytes=reader.limits.bytes,
+        )
+        if isinstance(content, LargeFile):
+            hashed, size = content.content_hash, content.byte_size
+            reading = _too_large(size, reader.limits)
+        else:
+            hashed, size = content_hash(content), len(content)
+            reading = reader.read(content, entry.path)
     except SourceError as error:
         return None, ledger.SourceRow(entry.path, record_id, None, entry.size, None, error.message)
-    hashed = content_hash(content)
     identity = (
         external_document_hash(collection.source_system or "", record_id)
         if collection.identity is Identity.EXTERNAL_ID
         else hashed
     )
-    document = read_content(store, identity, hashed, content, entry.path)
+    document = _document_row(store, identity, hashed, size, reading)
     return document, ledger.SourceRow(
         entry.path, record_id, identity, entry.size, entry.modified, None
     )
 
 
-def read_content(
-    store: ContentStore, identity: str, hashed: str, content: bytes, name: str
+def _too_large(size: int, limits: ReadLimits) -> ReadableText | Unreadable:
+    return Unreadable(
+        UnreadableReason.TOO_LARGE,
+        None,
+        f"the file has {size:,} bytes; the limit is {limits.bytes:,}",
+    )
+
+
+def _document_row(
+    store: ContentStore,
+    identity: str,
+    hashed: str,
+    size: int,
+    reading: ReadableText | Unreadable,
 ) -> ledger.DocumentRow:
-    """Read bytes to a document row, and store the text if there is one."""
-    reading = read_document(content, name)
+    """What was read as a document row; the text, if there is one, goes into the store."""
     if isinstance(reading, Unreadable):
         return ledger.DocumentRow(
             document_hash=identity,
@@ -148,7 +217,7 @@ def read_content(
             pages=None,
             pages_without_text=None,
             content_hash=hashed,
-            byte_size=len(content),
+            byte_size=size,
             text_hash=None,
             text_characters=None,
             payload_bytes=None,
@@ -163,7 +232,7 @@ def read_content(
         pages=reading.pages,
         pages_without_text=reading.pages_without_text,
         content_hash=hashed,
-        byte_size=len(content),
+        byte_size=size,
         text_hash=stored,
         text_characters=len(reading.text),
         payload_bytes=len(orjson.dumps(reading.text)),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.documents.reader_process import DocumentReader
 from extraction_pipeline.documents.sources import SourceEntry
 from extraction_pipeline.ledger import documents as ledger
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -19,25 +20,35 @@ def reread(pipeline: Pipeline, collection: Collection, hashes: Sequence[str]) ->
     """
     problems: dict[str, str] = {}
     remaining = iter(hashes)
-    while chunk := list(islice(remaining, CHUNK)):
-        with pipeline.engine.begin() as connection:
-            sources = ledger.sources_of(connection, collection.name, chunk)
-        rows: dict[str, ledger.DocumentRow] = {}
-        for one in chunk:
-            found = _first_reading(pipeline, collection, one, sources.get(one, ()))
-            if isinstance(found, str):
-                problems[one] = found
-            else:
-                rows[one] = found
-        if rows:
-            pipeline.store.flush()
-        with pipeline.engine.begin() as connection:
-            ledger.register_documents(connection, collection.name, list(rows.values()))
+    with DocumentReader() as reader:
+        while chunk := list(islice(remaining, CHUNK)):
+            problems |= _reread_chunk(pipeline, reader, collection, chunk)
+    return problems
+
+
+def _reread_chunk(
+    pipeline: Pipeline, reader: DocumentReader, collection: Collection, chunk: list[str]
+) -> dict[str, str]:
+    problems: dict[str, str] = {}
+    with pipeline.engine.begin() as connection:
+        sources = ledger.sources_of(connection, collection.name, chunk)
+    rows: dict[str, ledger.DocumentRow] = {}
+    for one in chunk:
+        found = _first_reading(pipeline, reader, collection, one, sources.get(one, ()))
+        if isinstance(found, str):
+            problems[one] = found
+        else:
+            rows[one] = found
+    if rows:
+        pipeline.store.flush()
+    with pipeline.engine.begin() as connection:
+        ledger.register_documents(connection, collection.name, list(rows.values()))
     return problems
 
 
 def _first_reading(
     pipeline: Pipeline,
+    reader: DocumentReader,
     collection: Collection,
     document_hash: str,
     sources: Sequence[ledger.KnownSource],
@@ -52,7 +63,7 @@ def _first_reading(
             modified=source.change_token,
             record_id=source.record_id or None,
         )
-        document, _ = read_source_entry(pipeline.store, collection, entry)
+        document, _ = read_source_entry(pipeline.store, reader, collection, entry)
         if document is None:
             reason = "could not be read from its source"
         elif document.document_hash == document_hash:

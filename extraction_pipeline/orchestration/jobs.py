@@ -82,6 +82,8 @@ def scan_documents(
                 f"{name}: revised": len(report.revised),
                 f"{name}: vanished": report.vanished,
                 f"{name}: unread": report.problems,
+                f"{name}: skipped": report.skipped,
+                f"{name}: restored": report.restored,
                 f"{name}: recorded": recorded,
             }
     context.add_output_metadata(found)

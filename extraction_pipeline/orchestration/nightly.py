@@ -60,6 +60,8 @@ class NightCounts:
     revised: int = 0
     vanished: int = 0
     unread: int = 0
+    skipped: int = 0
+    restored: int = 0
     submitted: int = 0
     published_since: int = 0
     input_tokens_since: int = 0
@@ -98,6 +100,8 @@ def refresh_collection(
             revised=len(scanned.revised),
             vanished=scanned.vanished,
             unread=scanned.problems,
+            skipped=scanned.skipped,
+            restored=scanned.restored,
             submitted=report.documents,
             published_since=since.published,
             input_tokens_since=since.input_tokens,

@@ -8,9 +8,9 @@ from extraction_pipeline.documents.sources import (
     ManifestSource,
     SourceEntry,
     list_entries,
-    read_entry,
 )
 from extraction_pipeline.errors import SourceError
+from extraction_pipeline_tests.documents.test_sources import read_entry
 
 
 def manifest(path: str = "list.csv", **keys: object) -> ManifestSource:
@@ -161,3 +161,20 @@ def test_a_manifest_behind_a_url(rows):
             read_entry(source, found[1], Path("/nowhere"))
     finally:
         memory.rm("/", recursive=True)
+
+
+def test_a_row_whose_path_or_id_no_file_can_have_is_a_problem_and_the_others_are_listed(notes):
+    rows = [
+        {"path": "notes/a.txt", "id": "good"},
+        {"path": "notes/b\0.txt", "id": "nul in the path"},
+        {"path": "notes/b.txt", "id": "nul\0"},
+        {"path": "p" * 4000, "id": "long path"},
+        {"path": "notes/b.txt", "id": "i" * 4000},
+    ]
+    pd.DataFrame(rows).to_parquet(notes / "list.parquet")
+    found = entries(manifest("list.parquet", record_id_column="id"), notes)
+    assert [entry.record_id for entry in found if entry.problem is None] == ["good"]
+    assert len(found) == len(rows)
+    for entry in found:
+        assert "\0" not in entry.path + (entry.record_id or "")
+        assert "pppp" not in (entry.problem or "")

@@ -1,4 +1,5 @@
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -8,16 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from extraction_pipeline.documents.folder import name_of_path, path_of_name
+from extraction_pipeline.documents.folder import (
+    LARGEST_HASHED,
+    FoundFile,
+    LargeFile,
+    name_of_path,
+    path_of_name,
+)
+from extraction_pipeline.documents.identity import content_hash
 from extraction_pipeline.documents.sources import (
     FolderSource,
+    ManifestSource,
     Source,
     SourceEntry,
+    _entry,
     list_entries,
-    open_entry,
-    read_entry,
+)
+from extraction_pipeline.documents.sources import (
+    read_entry as read_entry_up_to,
 )
 from extraction_pipeline.errors import SourceError
+
+
+def read_entry(source: FolderSource | ManifestSource, entry: SourceEntry, base: Path) -> bytes:
+    content = read_entry_up_to(source, entry, base, most_bytes=1_000_000)
+    assert isinstance(content, bytes)
+    return content
 
 
 def folder(**keys: object) -> FolderSource:
@@ -51,8 +68,6 @@ def test_entries_come_in_order_with_size_and_token(tmp_path):
     assert entries[0].record_id is None
     assert entries == list(list_entries(source, tmp_path))
     assert read_entry(source, entries[1], tmp_path) == b"text of a/z.txt"
-    with open_entry(source, entries[1], tmp_path) as stream:
-        assert stream.read(4) == b"text"
 
 
 def test_the_token_changes_with_the_file_even_if_its_time_is_put_back(tmp_path):
@@ -133,7 +148,7 @@ def test_an_empty_folder_has_no_entries_and_a_missing_one_is_an_error(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")
-def test_a_folder_or_file_without_permission_is_an_error(tmp_path):
+def test_a_folder_or_file_without_permission_is_a_problem(tmp_path):
     fill(tmp_path, "a/x.txt", "b.txt")
     (tmp_path / "b.txt").chmod(0)
     source = folder(path=".")
@@ -142,8 +157,9 @@ def test_a_folder_or_file_without_permission_is_an_error(tmp_path):
         read_entry(source, entry, tmp_path)
     (tmp_path / "a").chmod(0)
     try:
-        with pytest.raises(SourceError, match="Permission denied"):
-            list_entries(source, tmp_path)
+        listing = list_entries(source, tmp_path)
+        assert listing.unlisted == ("a/",)
+        assert [entry.path for entry in listing if entry.problem is None] == ["b.txt"]
     finally:
         (tmp_path / "a").chmod(0o700)
 
@@ -226,8 +242,6 @@ def test_a_url(memory):
     assert (entry.path, entry.size) == ("a b.txt", 5)
     assert entry.modified
     assert read_entry(source, entry, Path("/nowhere")) == b"fever"
-    with open_entry(source, entry, Path("/nowhere")) as stream:
-        assert stream.read() == b"fever"
     memory.pipe("/bucket/notes/a b.txt", b"chill")
     (changed,) = list_entries(source, Path("/nowhere"))
     assert changed.modified != entry.modified
@@ -262,3 +276,99 @@ def test_a_url_that_leads_nowhere(memory, url, message):
 def test_source_blocks_that_are_wrong(block, message):
     with pytest.raises(ValidationError, match=message):
         TypeAdapter(Source).validate_python(block)
+
+
+def sink_below(root: Path, name: str, levels: int) -> None:
+    """Folders within one another, deeper than any path can say, with a file in each."""
+    start = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(root)
+        for _ in range(levels):
+            os.mkdir(name)  # noqa: PTH102
+            os.chdir(name)
+            Path("note.txt").write_text("x")
+    finally:
+        os.fchdir(start)
+        os.close(start)
+
+
+def test_links_in_a_ring_are_listed_as_dead_and_stop_nothing(tmp_path):
+    fill(tmp_path, "a.txt")
+    (tmp_path / "b.txt").symlink_to(tmp_path / "c.txt")
+    (tmp_path / "c.txt").symlink_to(tmp_path / "b.txt")
+    (tmp_path / "self.txt").symlink_to("self.txt")
+    source = folder(path=".")
+    entries = list(list_entries(source, tmp_path))
+    assert [entry.path for entry in entries] == ["a.txt", "b.txt", "c.txt", "self.txt"]
+    for entry in entries[1:]:
+        with pytest.raises(SourceError) as caught:
+            read_entry(source, entry, tmp_path)
+        assert entry.path not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_listed_is_a_problem_of_its_own(tmp_path):
+    fill(tmp_path, "a.txt")
+    name = "d" * 250
+    sink_below(tmp_path, name, 20)
+    listing = list_entries(folder(path="."), tmp_path)
+    (unlisted,) = listing.unlisted
+    assert unlisted.count(name) >= 10
+    (bad,) = (entry for entry in listing if entry.problem and "cannot be listed" in entry.problem)
+    assert name not in (bad.problem or "")
+    # Beside it everything is there; what is too deep for the ledger says so.
+    assert listing.entries[0].path == "a.txt"
+    assert all(len(entry.path.encode()) <= 1500 for entry in listing)
+    assert len({entry.path for entry in listing}) == len(listing.entries)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_what_is_left_out_for_what_it_is_is_counted(tmp_path, memory):
+    fill(tmp_path, "in/a.txt", "in/.hidden", "in/.git/config", "in/.git/head", "in/~$a.docx", "out")
+    (tmp_path / "in/away").symlink_to(tmp_path / "out")
+    os.mkfifo(tmp_path / "in/pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(tmp_path / "in/socket"))
+        listing = list_entries(folder(path="in", exclude=["b*"]), tmp_path)
+    assert [entry.path for entry in listing] == ["a.txt"]
+    # Two hidden files, a hidden folder, a link, a pipe and a socket.
+    assert listing.skipped == 6
+    memory.pipe("/bucket/notes/a.txt", b"x")
+    memory.pipe("/bucket/notes/.git/config", b"x")
+    assert list_entries(folder(url="memory://bucket/notes"), tmp_path).skipped == 1
+
+
+def test_a_large_file_is_hashed_and_never_held_in_memory(tmp_path, memory):
+    (tmp_path / "large.bin").write_bytes(b"0123456789")
+    source = folder(path=".")
+    (entry,) = list_entries(source, tmp_path)
+    found = LargeFile(content_hash(b"0123456789"), 10)
+    assert read_entry_up_to(source, entry, tmp_path, most_bytes=9) == found
+    assert read_entry_up_to(source, entry, tmp_path, most_bytes=10) == b"0123456789"
+    memory.pipe("/bucket/large.bin", b"0123456789")
+    remote = folder(url="memory://bucket")
+    (entry,) = list_entries(remote, tmp_path)
+    assert read_entry_up_to(remote, entry, tmp_path, most_bytes=9) == found
+    # Where the listing told no size, or a wrong one.
+    unknown = SourceEntry("large.bin", None, None, None)
+    assert read_entry_up_to(remote, unknown, tmp_path, most_bytes=9) == found
+    assert read_entry_up_to(remote, unknown, tmp_path, most_bytes=10) == b"0123456789"
+
+
+def test_a_file_too_large_to_be_hashed_is_an_error_at_once(tmp_path):
+    with (tmp_path / "Jane Doe.img").open("wb") as file:
+        file.truncate(LARGEST_HASHED + 1)
+    source = folder(path=".")
+    (entry,) = list_entries(source, tmp_path)
+    with pytest.raises(SourceError, match="larger than 64 GiB") as caught:
+        read_entry(source, entry, tmp_path)
+    assert "Jane" not in str(caught.value)
+
+
+@given(st.text(max_size=3000))
+def test_every_path_becomes_one_that_the_ledger_can_keep(text):
+    entry = _entry(FoundFile(text, 1, None), text)
+    for shown, most in ((entry.path, 1500), (entry.record_id or "", 500)):
+        assert len(shown.encode("utf-8")) <= most
+        assert "\0" not in shown
+        assert shown == text or entry.problem
+    assert _entry(FoundFile(text + "x", 1, None), text + "x") != entry

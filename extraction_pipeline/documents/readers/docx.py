@@ -16,6 +16,7 @@ from extraction_pipeline.documents.readable import (
     Extracted,
     NotReadable,
     Reading,
+    ReadLimits,
     UnreadableReason,
 )
 from extraction_pipeline.documents.readers.docx_paragraphs import (
@@ -27,7 +28,11 @@ from extraction_pipeline.documents.readers.docx_paragraphs import (
     vertical_merges,
 )
 from extraction_pipeline.documents.readers.text_blocks import TextBlocks
-from extraction_pipeline.documents.readers.xml_tree import NotWellFormed, parse_xml
+from extraction_pipeline.documents.readers.xml_tree import (
+    NotWellFormed,
+    check_elements,
+    parse_xml,
+)
 
 _SKIPPED = frozenset(
     [
@@ -36,6 +41,7 @@ _SKIPPED = frozenset(
         "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
     ]
 )
+_PIECE_BYTES = 1 << 20
 _TICK_BOXES = {"F0FE": "[x]", "F0FD": "[x]", "F052": "[x]", "F0A8": "[ ]", "F06F": "[ ]"}
 """Characters of the Wingdings fonts that forms use as tick boxes."""
 
@@ -51,7 +57,7 @@ def read_docx(content: bytes, reading: Reading) -> Extracted:
         kind = relation.reltype.rpartition("/")[2]
         if kind not in parts or relation.is_external:
             continue
-        for root in _roots(relation.target_part.blob, kind):
+        for root in _roots(relation.target_part.blob, kind, reading.limits):
             text = _written(root, styles, reading)
             if text and text not in parts[kind]:
                 parts[kind].append(text)
@@ -70,12 +76,18 @@ def _check_package(content: bytes, reading: Reading) -> None:
     try:
         with zipfile.ZipFile(BytesIO(content)) as package:
             members = package.infolist()
+            _check_members(members, reading)
+            opened = sum(_elements(package, member) for member in members)
     except zipfile.BadZipFile:
         members = []
     if not members:
         raise NotReadable(
             UnreadableReason.TRUNCATED_OR_CORRUPT, "the DOCX file is cut short or damaged"
         )
+    check_elements(opened, reading.limits)
+
+
+def _check_members(members: list[zipfile.ZipInfo], reading: Reading) -> None:
     if any(member.flag_bits & 1 for member in members):
         raise NotReadable(UnreadableReason.PASSWORD_PROTECTED, "the DOCX file needs a password")
     # zipfile never unpacks more of a member than is declared here.
@@ -86,10 +98,21 @@ def _check_package(content: bytes, reading: Reading) -> None:
         )
 
 
-def _roots(part: bytes, kind: str) -> Iterator[etree._Element]:
+def _elements(package: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """About how many elements a part has, counted without keeping it."""
+    if not member.filename.endswith((".xml", ".rels")):
+        return 0
+    count = 0
+    with package.open(member) as part:
+        while piece := part.read(_PIECE_BYTES):
+            count += piece.count(b"<") - piece.count(b"</")
+    return count
+
+
+def _roots(part: bytes, kind: str, limits: ReadLimits) -> Iterator[etree._Element]:
     """The elements of a part that hold a text of their own: itself, or each of its notes."""
     try:
-        root = parse_xml(part.decode("utf-8-sig", "replace"))
+        root = parse_xml(part.decode("utf-8-sig", "replace"), limits)
     except NotWellFormed:
         raise NotReadable(
             UnreadableReason.TRUNCATED_OR_CORRUPT, f"the {kind} of the DOCX file are damaged"

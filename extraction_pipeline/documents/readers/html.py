@@ -6,16 +6,18 @@ from extraction_pipeline.documents.readable import (
     Extracted,
     NotReadable,
     Reading,
+    ReadLimits,
     UnreadableReason,
 )
 from extraction_pipeline.documents.readers.markup import local_name, text_within, write_markup
 from extraction_pipeline.documents.readers.text_blocks import TextBlocks
+from extraction_pipeline.documents.readers.xml_tree import check_elements
 
 
 def read_html(text: str, encoding: str | None, reading: Reading) -> Extracted:
     """The text of an HTML page that was decoded before."""
     blocks = TextBlocks()
-    root = parse_html(text)
+    root = parse_html(text, reading.limits)
     if root is not None:
         title = _title(root)
         write_markup(root, blocks, reading.check_time)
@@ -27,15 +29,16 @@ def read_html(text: str, encoding: str | None, reading: Reading) -> Extracted:
 
 def fragment_text(markup: str, reading: Reading) -> str:
     """The text of a piece of HTML that lies inside another document."""
-    root = parse_html(markup)
+    root = parse_html(markup, reading.limits)
     blocks = TextBlocks()
     if root is not None:
         write_markup(root, blocks, reading.check_time)
     return blocks.text()
 
 
-def parse_html(text: str) -> etree._Element | None:
+def parse_html(text: str, limits: ReadLimits) -> etree._Element | None:
     """The tree of an HTML text, None if there is nothing in it. Raises NotReadable."""
+    check_elements(text.count("<") - text.count("</"), limits)
     # HTML has no entities of its own making, so the larger depth (2048 instead of 256 elements)
     # that `huge_tree` gives opens no way to blow up a small file.
     parser = etree.HTMLParser(

@@ -30,6 +30,9 @@ _TEXT_NAMES = frozenset([".txt", ".text"]) | _MARKDOWN_NAMES
 _HTML_NAMES = frozenset([".html", ".htm", ".xhtml"])
 _XML_NAMES = frozenset([".xml", ".ccda", ".cda", ".ccd"])
 
+_PARSED_NAMES = _HTML_NAMES | _XML_NAMES | frozenset([".pdf", ".docx", ".rtf", ".json"])
+_PARSED_STARTS = (b"<", b"{", b"[", b"%PDF-", b"PK", b"\xd0\xcf", b"MSH|", b"FHS|", b"BHS|")
+
 _IS_HTML = re.compile(r"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _LOOKS_LIKE_HTML = re.compile(
     r"<(?:!doctype\s+html|html|head|body|title|meta|div|p|h[1-6]|table|ul|ol|span|br)\b",
@@ -69,6 +72,18 @@ def binary_kind(content: bytes, name: str) -> DocumentKind | None:
                 UnreadableReason.TRUNCATED_OR_CORRUPT, "the file is named .pdf but is no PDF"
             )
     return None
+
+
+def is_plain(content: bytes, name: str) -> bool:
+    """Whether bytes are text that no parser reads, so that they can do no harm."""
+    start = content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n\x0b")
+    return not (
+        extension(name) in _PARSED_NAMES
+        or b"\0" in content[:1024]
+        or start.startswith(_PARSED_STARTS)
+        # The long run of white space in front may hide anything.
+        or (not start and len(content) > 1024)
+    )
 
 
 def named_kind(name: str) -> DocumentKind:
