@@ -4,27 +4,54 @@ import json
 import os
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 from zoneinfo import available_timezones
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+import fsspec
+from pydantic import (
+    AliasChoices,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.providers.endpoint import AnthropicOutput, GeminiSchemaField
+from extraction_pipeline.providers.endpoint import (
+    AnthropicOutput,
+    GeminiSchemaField,
+    settled_base_url,
+)
 from extraction_pipeline.providers.limits import AccountLimits
 from extraction_pipeline.providers.names import ProviderName
+
+PREFIX = "EXTRACTION_"
+"""What the names of all variables begin with, but for the usual names of keys."""
 
 SHIPPED_COLLECTIONS = Path(__file__).parent / "collections"
 
 
-class Settings(BaseSettings):
-    """Settings of one process. Field names in upper case after `EXTRACTION_` are the variables."""
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
-    model_config = SettingsConfigDict(env_prefix="EXTRACTION_", extra="ignore", frozen=True)
+
+class Settings(BaseSettings):
+    """Settings of one process. Field names in upper case after `EXTRACTION_` are the variables; an
+    empty one counts as not set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        validate_default=False,
+    )
 
     home: Path = Field(
         default=Path(".extraction_pipeline"),
+        validate_default=True,
         description="State folder: embedded database, document texts, batch server, Dagster home.",
     )
     database_url: SecretStr | None = Field(
@@ -48,17 +75,18 @@ class Settings(BaseSettings):
     resolve_grace_seconds: float = Field(
         default=120.0,
         ge=0,
+        allow_inf_nan=False,
         description="How long after a create call of unknown outcome a job that the provider does "
         "not list counts as absent.",
     )
-    poll_seconds: float = Field(default=15.0, gt=0, description="First interval between polls.")
-    poll_max_seconds: float = Field(default=900.0, gt=0, description="Longest interval.")
-    connect_timeout: float = Field(default=10.0, gt=0, description="Seconds to connect.")
-    read_timeout: float = Field(
-        default=120.0, gt=0, description="Seconds to wait for uploads, create calls and results."
+    poll_seconds: Seconds = Field(default=15.0, description="First interval between polls.")
+    poll_max_seconds: Seconds = Field(default=900.0, description="Longest interval.")
+    connect_timeout: Seconds = Field(default=10.0, description="Seconds to connect.")
+    read_timeout: Seconds = Field(
+        default=120.0, description="Seconds to wait for uploads, create calls and results."
     )
-    poll_timeout: float = Field(
-        default=10.0, gt=0, description="Seconds to wait for a small reading, such as a status."
+    poll_timeout: Seconds = Field(
+        default=10.0, description="Seconds to wait for a small reading, such as a status."
     )
 
     limits: Annotated[dict[ProviderName, AccountLimits], NoDecode] = Field(
@@ -137,6 +165,40 @@ class Settings(BaseSettings):
         except ValueError:
             raise ValueError("is not JSON") from None
 
+    @field_validator("nightly_cron")
+    @classmethod
+    def _known_cron(cls, value: str) -> str:
+        # Dagster's own check, and imported here because loading it takes long.
+        from dagster._utils.schedules import is_valid_cron_schedule
+
+        if not is_valid_cron_schedule(value):
+            raise ValueError("is not a cron line such as 0 2 * * *")
+        return value
+
+    @field_validator(
+        "local_base_url",
+        "openai_base_url",
+        "anthropic_base_url",
+        "gemini_base_url",
+        "infrai_base_url",
+    )
+    @classmethod
+    def _usable_url(cls, value: str) -> str:
+        try:
+            return settled_base_url(value)
+        except ConfigurationError:
+            raise ValueError(
+                "is not a plain http or https URL such as https://api.openai.com/v1"
+            ) from None
+
+    @field_validator("store_url")
+    @classmethod
+    def _known_store(cls, value: str) -> str:
+        protocol, separator, _ = value.partition("://")
+        if separator and protocol not in fsspec.available_protocols():
+            raise ValueError("is no path, and no URL of a file system that fsspec knows")
+        return value
+
     @field_validator("home")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
@@ -153,24 +215,58 @@ class Settings(BaseSettings):
             if part
         )
 
+    @field_validator("collections", mode="after")
+    @classmethod
+    def _some_folder(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        if not value:
+            raise ValueError("names no folder")
+        return value
+
+    @model_validator(mode="after")
+    def _intervals_in_order(self) -> Self:
+        if (
+            self.poll_max_seconds < self.poll_seconds
+            and {
+                "poll_seconds",
+                "poll_max_seconds",
+            }
+            <= self.model_fields_set
+        ):
+            raise ValueError("EXTRACTION_POLL_MAX_SECONDS: is below EXTRACTION_POLL_SECONDS")
+        return self
+
     @property
     def store_location(self) -> str:
         """Where document texts, payloads and result files lie, as a path or fsspec URL."""
         return self.store_url or str(self.home / "store")
 
 
+def variables() -> frozenset[str]:
+    """The names of all variables that a setting is read from."""
+    names = set()
+    for name, field in Settings.model_fields.items():
+        alias = field.validation_alias
+        names |= (
+            set(map(str, alias.choices))
+            if isinstance(alias, AliasChoices)
+            else {f"{PREFIX}{name.upper()}"}
+        )
+    return frozenset(names)
+
+
 def load_settings() -> Settings:
-    """The settings of this process. Raises `ConfigurationError` naming the variables at fault."""
+    """The settings of this process. Raises `ConfigurationError` with a line for each variable at
+    fault, which does not hold its value."""
     try:
         return Settings()
     except ValidationError as error:
-        faults = "; ".join(
-            "EXTRACTION_"
-            + "_".join(str(part) for part in fault["loc"]).upper()
-            + f": {fault['msg'].removeprefix('Value error, ')}"
-            for fault in error.errors(include_input=False, include_url=False)
-        )
-        raise ConfigurationError(
-            f"Settings in the environment are wrong: {faults}.",
-            remedy="Correct the variables or unset them.",
-        ) from None
+        faults = error.errors(include_input=False, include_url=False)
+        raise ConfigurationError("\n".join(map(_fault, faults))) from None
+
+
+def _fault(fault: ErrorDetails) -> str:
+    what = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    name = "_".join(str(part) for part in fault["loc"]).upper()
+    if not name:
+        return f"{what}."
+    return f"{name if name in variables() else PREFIX + name}: {what}."

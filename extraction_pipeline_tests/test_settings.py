@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from extraction_pipeline.cli.environment import unknown_variables
 from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.lifecycle.opening import endpoint_of
 from extraction_pipeline.providers.endpoint import AnthropicOutput, GeminiSchemaField
 from extraction_pipeline.providers.registry import ProviderName, build_provider
-from extraction_pipeline.settings import SHIPPED_COLLECTIONS, load_settings
+from extraction_pipeline.settings import (
+    SHIPPED_COLLECTIONS,
+    load_settings,
+    variables,
+)
 
 
 def test_defaults_need_no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -71,6 +76,72 @@ def test_wrong_limits_are_refused_by_name(monkeypatch: pytest.MonkeyPatch, wrong
     monkeypatch.setenv("EXTRACTION_LIMITS", wrong)
     with pytest.raises(ConfigurationError, match="EXTRACTION_LIMITS"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("EXTRACTION_NIGHTLY_CRON", "61 2 * * *"),
+        ("EXTRACTION_NIGHTLY_CRON", "0 2 * *"),
+        ("EXTRACTION_TIMEZONE", "Mars/Olympus"),
+        ("EXTRACTION_NIGHTLY_START", "2026-13-45"),
+        ("EXTRACTION_POLL_SECONDS", "soon"),
+        ("EXTRACTION_POLL_SECONDS", "0"),
+        ("EXTRACTION_POLL_MAX_SECONDS", "inf"),
+        ("EXTRACTION_RESOLVE_GRACE_SECONDS", "nan"),
+        ("EXTRACTION_READ_TIMEOUT", "-1"),
+        ("EXTRACTION_LOCAL_BASE_URL", "127.0.0.1:8765"),
+        ("EXTRACTION_OPENAI_BASE_URL", "https://secret@host/v1"),
+        ("EXTRACTION_GEMINI_BASE_URL", "http://[::1"),
+        ("EXTRACTION_STORE_URL", "s4://bucket"),
+        ("EXTRACTION_COLLECTIONS", ":"),
+        ("EXTRACTION_GEMINI_SCHEMA_FIELD", "somewhere"),
+    ],
+)
+def test_each_wrong_value_is_one_line_that_names_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("EXTRACTION_CONNECT_TIMEOUT", "x")
+    with pytest.raises(ConfigurationError) as error:
+        load_settings()
+    lines = sorted(str(error.value).splitlines())
+    assert [line.partition(": ")[0] for line in lines] == sorted(
+        ["EXTRACTION_CONNECT_TIMEOUT", variable]
+    )
+    assert "secret" not in str(error.value)
+
+
+def test_intervals_that_contradict_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXTRACTION_POLL_SECONDS", "60")
+    monkeypatch.setenv("EXTRACTION_POLL_MAX_SECONDS", "30")
+    with pytest.raises(ConfigurationError, match="POLL_MAX_SECONDS: is below"):
+        load_settings()
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in variables():
+        monkeypatch.setenv(variable, "")
+    assert load_settings().model_fields_set <= {"home"}
+    assert load_settings().database_url is None
+
+
+def test_a_variable_that_is_no_setting_is_told_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "letters.yaml").write_text("source: {path: '${EXTRACTION_WARD:-x}/letters'}\n")
+    told = unknown_variables(
+        {
+            "EXTRACTION_TIMEZON": "UTC",
+            "EXTRACTION_WARD": "/data",
+            "EXTRACTION_CORPUS": "/data",
+            "EXTRACTION_OPENAI_API_KEY": "secret",
+            "EXTRACTIONS": "other",
+        },
+        [tmp_path, tmp_path / "nowhere"],
+    )
+    assert told == [
+        "Warning: EXTRACTION_TIMEZON is no setting and has no effect. "
+        "Did you mean EXTRACTION_TIMEZONE?"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,10 @@ def batch_server(
     )
     for name in ("uvicorn", "python_multipart"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    if relay_url is None:
+        for name, value in (("model", relay_model), ("key-variable", relay_key_variable)):
+            if value is not None:
+                raise click.UsageError(f"--relay-{name} needs --relay-url: where to relay to.")
     relay = None
     if relay_url is not None:
         relay = RelayConfig(

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import orjson
 
+from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.output import say
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.documents.sources import FolderSource
@@ -20,7 +21,6 @@ from extraction_pipeline.lifecycle.recipes import type_of
 from extraction_pipeline.orchestration.driving import Driver, Target
 from extraction_pipeline.reports.record_view import in_schema_order, render_record
 from extraction_pipeline.reports.table import render_table
-from extraction_pipeline.settings import load_settings
 
 VALUES_SHOWN = 16
 
@@ -83,7 +83,7 @@ def demo(corpus: Path | None, as_json: bool, show_record: bool) -> None:
         os.environ["EXTRACTION_CORPUS"] = str(corpus.absolute())
     os.environ.setdefault("EXTRACTION_POLL_SECONDS", "0.2")
     started = time.monotonic()
-    with driving(load_settings(), say) as driver:
+    with driving(read_settings(), say) as driver:
         chosen = _collections_with_source(driver, corpus)
         outcome = _drive(driver, chosen, started)
         if as_json:

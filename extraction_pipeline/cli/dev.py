@@ -7,8 +7,8 @@ import sys
 
 import click
 
+from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.installation.stack import local_stack
-from extraction_pipeline.settings import load_settings
 
 STOP_SECONDS = 30
 
@@ -25,7 +25,7 @@ def dev(host: str, port: int) -> None:
     Example:
       extraction-pipeline dev --port 3000
     """
-    with local_stack(load_settings()) as settings:
+    with local_stack(read_settings()) as settings:
         click.echo(f"State: {settings.home}")
         click.echo(f"Batch server: {settings.local_base_url}")
         click.echo(f"Dagster UI: http://{host}:{port}  (Ctrl-C to end)")

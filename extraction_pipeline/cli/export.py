@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
+from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import database
 from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.recipes import type_of
 from extraction_pipeline.reports.export import ExportFormat, export_frame, write_frame
-from extraction_pipeline.settings import load_settings
 
 
 @click.command()
@@ -41,7 +41,7 @@ def export(collection: str, version: str | None, form: str | None, output: Path)
         raise ConfigurationError(
             f"The folder of {output} does not exist.", remedy="Make it, or name another file."
         )
-    with database(load_settings()) as settings:
+    with database(read_settings()) as settings:
         pipeline = open_pipeline(settings)
         declared = pipeline.collection(collection)
         name = declared.version(version or declared.active_version).name

@@ -2,10 +2,10 @@
 
 import click
 
+from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.installation.stack import database
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.migrate import current_version
-from extraction_pipeline.settings import load_settings
 
 
 @click.command()
@@ -16,7 +16,7 @@ def migrate() -> None:
     Example:
       EXTRACTION_DATABASE_URL=postgresql://user@host/name extraction-pipeline migrate
     """
-    with database(load_settings()) as settings:
+    with database(read_settings()) as settings:
         assert settings.database_url is not None
         engine = open_engine(settings.database_url.get_secret_value())
         with engine.connect() as connection:

@@ -4,11 +4,11 @@ import sys
 
 import click
 
+from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.output import say
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.ledger.summary import summarize
 from extraction_pipeline.orchestration.driving import Target
-from extraction_pipeline.settings import load_settings
 
 
 @click.command()
@@ -25,7 +25,7 @@ def run(collection: str, version: str | None, wait: bool) -> None:
     Example:
       extraction-pipeline run --collection payer_notes --extraction-version v1 --wait
     """
-    with driving(load_settings(), say) as driver:
+    with driving(read_settings(), say) as driver:
         declared = driver.pipeline.collection(collection)
         target = Target(declared.name, declared.version(version or declared.active_version).name)
         driver.scan([target.collection])

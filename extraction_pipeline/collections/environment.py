@@ -20,6 +20,11 @@ def has_reference(text: str) -> bool:
     return _REFERENCE.search(text) is not None
 
 
+def referenced_names(text: str) -> set[str]:
+    """Names of the variables that `text` refers to."""
+    return {match.group(1) for match in _REFERENCE.finditer(text)}
+
+
 def resolve_references(text: str, environ: Mapping[str, str]) -> str:
     """`text` with its references replaced.
 

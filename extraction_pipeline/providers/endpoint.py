@@ -31,6 +31,26 @@ class GeminiSchemaField(StrEnum):
     """The JSON Schema as it is."""
 
 
+def settled_base_url(url: str) -> str:
+    """A base URL in the form in which it is used. Raises `ConfigurationError`."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        parts, host = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigurationError(
+            "A provider's base URL is not an http or https URL.",
+            remedy="Give it as https://host/path, as in https://api.openai.com/v1.",
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"The base URL at {host} holds credentials, a query or a fragment.",
+            remedy="Give the plain URL, and the key through its own setting.",
+        )
+    return url.rstrip("/")
+
+
 @dataclass(frozen=True)
 class ProviderEndpoint:
     """Base URL, credentials, time-outs (seconds) and ways of speaking of one provider.
@@ -57,22 +77,8 @@ class ProviderEndpoint:
 
     def __post_init__(self) -> None:
         """Refuse what could not be sent, and settle the base URL's form."""
-        try:
-            parts = urlsplit(self.base_url)
-            host, _ = parts.hostname, parts.port
-        except ValueError:
-            parts, host = urlsplit(""), None
-        if parts.scheme not in ("http", "https") or not host:
-            raise ConfigurationError(
-                "A provider's base URL is not an http or https URL.",
-                remedy="Give it as https://host/path, as in https://api.openai.com/v1.",
-            )
-        if parts.username is not None or parts.query or parts.fragment:
-            raise ConfigurationError(
-                f"The base URL at {host} holds credentials, a query or a fragment.",
-                remedy="Give the plain URL, and the key through its own setting.",
-            )
-        object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
+        object.__setattr__(self, "base_url", settled_base_url(self.base_url))
+        host = urlsplit(self.base_url).hostname
         for name in ("api_key", "organization", "project"):
             value: str | None = getattr(self, name) or None  # an empty variable means unset
             if value is not None and not _HEADER_VALUE.fullmatch(value):

@@ -187,6 +187,10 @@ def test_a_changed_recipe_is_refused_by_name(terminal: Terminal) -> None:
             "cannot be reached",
         ),
         (["export"], {}, 2, "Missing option"),
+        (["batch-server", "--relay-model", "qwen3"], {}, 2, "--relay-model needs --relay-url"),
+        (["batch-server", "--relay-key-variable", "KEY"], {}, 2, "needs --relay-url"),
+        (["status"], {"EXTRACTION_NIGHTLY_CRON": "61 * * * *"}, 2, "EXTRACTION_NIGHTLY_CRON"),
+        (["status"], {"EXTRACTION_TIMEZON": "UTC"}, 0, "Did you mean EXTRACTION_TIMEZONE?"),
     ],
 )
 @pytest.mark.usefixtures("first_demo")

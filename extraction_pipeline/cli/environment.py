@@ -1,0 +1,51 @@
+"""The settings of a command, and a warning for each variable that none of them is."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+from extraction_pipeline.cli.output import say
+from extraction_pipeline.collections.environment import referenced_names
+from extraction_pipeline.settings import PREFIX, Settings, load_settings, variables
+
+OTHERS = frozenset({"EXTRACTION_CORPUS"})
+"""Variables that no setting is made of: this one is what the shipped collections refer to."""
+
+
+def read_settings() -> Settings:
+    """The settings of this process. Says which variables look like settings and are none.
+
+    Raises `ConfigurationError` naming the variables at fault.
+    """
+    settings = load_settings()
+    for line in unknown_variables(os.environ, settings.collections):
+        say(line)
+    return settings
+
+
+def unknown_variables(environ: Mapping[str, str], collections: Sequence[Path]) -> list[str]:
+    """One line for each variable that begins like a setting and is neither one nor referred to by
+    a YAML in the folders of collections."""
+    known = variables() | OTHERS
+    strange = {name for name in environ if name.startswith(PREFIX)} - known
+    if strange:
+        known |= set(_referred_to(collections))
+    return [
+        f"Warning: {name} is no setting and has no effect.{_meant(name, known)}"
+        for name in sorted(strange - known)
+    ]
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _referred_to(folders: Sequence[Path]) -> Iterator[str]:
+    for folder in folders:
+        for file in folder.glob("*"):
+            if file.suffix.lower() in (".yaml", ".yml"):
+                with suppress(OSError):  # the loader says so with file and remedy
+                    yield from referenced_names(file.read_text("utf-8", errors="replace"))
