@@ -1,133 +1,246 @@
 """`extraction-pipeline status`."""
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import click
 import orjson
+from sqlalchemy import Connection
 
+from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import database
 from extraction_pipeline.ledger.states import DocumentStatus
-from extraction_pipeline.ledger.summary import document_lines, open_jobs, summarize
+from extraction_pipeline.ledger.summary import (
+    CollectionSummary,
+    document_lines,
+    open_jobs,
+    reasons,
+    summarize,
+    unread_files,
+)
+from extraction_pipeline.ledger.versions import used_versions
 from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.reports.advice import advise
 from extraction_pipeline.reports.table import Cell, render_table
-from extraction_pipeline.settings import load_settings
 
 UNDONE = [status for status in DocumentStatus if status is not DocumentStatus.PUBLISHED]
+COUNTS = {
+    "documents": "documents",
+    "provider_jobs": "jobs",
+    "published": "published",
+    "invalid": "invalid",
+    "failed": "failed",
+    "unreadable": "unreadable",
+    "waiting": "waiting",
+    "revised_since": "revised since",
+    "vanished": "vanished",
+    "sources_unread": "files not read",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A collection at one of its versions, as they are shown. `max_attempts` is 1 for a version
+    that the YAML no longer declares: nothing more is asked at it."""
+
+    collection: Collection
+    version: str
+    max_attempts: int
+    declared: bool
+    named: bool
+    summary: CollectionSummary
+
+    @property
+    def asked(self) -> tuple[str, str, int]:
+        """What the questions to the ledger take."""
+        return self.collection.name, self.version, self.max_attempts
+
+    @property
+    def listed(self) -> bool:
+        """Whether `--documents` lists what is not published here."""
+        return self.named or self.version == self.collection.active_version
+
+    @property
+    def shown(self) -> str:
+        """The version's name, with what is special about it."""
+        if not self.declared:
+            return f"{self.version} (not in the YAML)"
+        return (
+            f"{self.version}*" if self.version == self.collection.active_version else self.version
+        )
 
 
 @click.command()
 @click.option("--collection", "only", metavar="NAME", help="Just this collection.")
-@click.option("--documents", is_flag=True, help="List documents that are not published, and why.")
+@click.option(
+    "--extraction-version",
+    "version",
+    metavar="NAME",
+    help="Just this version. Default: the active one and all that were ever used.",
+)
+@click.option(
+    "--documents",
+    is_flag=True,
+    help="List documents that are not published at the active version, or at the one named, and "
+    "what to do about them.",
+)
 @click.option(
     "--limit", type=click.IntRange(1), default=50, show_default=True, help="Lines a list."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
-def status(only: str | None, documents: bool, limit: int, as_json: bool) -> None:
+def status(
+    only: str | None, version: str | None, documents: bool, limit: int, as_json: bool
+) -> None:
     """Show how far every collection is, what is open at providers, and what needs a person.
 
     \b
     Example:
       extraction-pipeline status --collection payer_notes --documents
     """
-    with database(load_settings()) as settings:
+    with database(read_settings()) as settings:
         pipeline = open_pipeline(settings)
         chosen = [pipeline.collection(only)] if only else list(pipeline.collections.values())
-        if as_json:
-            click.echo(orjson.dumps(_as_json(pipeline, chosen, documents, limit)).decode())
-        else:
-            _show(pipeline, chosen, documents, limit)
+        with pipeline.engine.connect() as connection:
+            places = _places(connection, chosen, version)
+            if as_json:
+                told = _as_json(connection, places, documents, limit)
+                click.echo(orjson.dumps(told).decode())
+            else:
+                _show(connection, places, documents, limit)
+                _show_database(pipeline)
 
 
-def _show(pipeline: Pipeline, chosen: list[Collection], documents: bool, limit: int) -> None:
-    with pipeline.engine.connect() as connection:
-        rows: list[list[Cell]] = []
-        for collection in chosen:
-            version = collection.active
-            summary = summarize(connection, collection.name, version.name, version.max_attempts)
-            rows.append(
-                [
-                    collection.name,
-                    version.name,
-                    summary.documents,
-                    summary.provider_jobs,
-                    summary.published,
-                    summary.invalid,
-                    summary.failed,
-                    summary.unreadable,
-                    summary.waiting,
-                    summary.revised_since,
-                    summary.vanished,
-                    summary.sources_unread,
-                ]
+def _places(connection: Connection, chosen: Sequence[Collection], only: str | None) -> list[Place]:
+    """The collections at their versions, the active one of each first."""
+    places = []
+    for collection in chosen:
+        declared = {version.name: version for version in collection.extraction_versions}
+        used = used_versions(connection, collection.name)
+        names = dict.fromkeys([collection.active_version, *used])
+        if only is not None:
+            names = dict.fromkeys(name for name in [*declared, *used] if name == only)
+        for name in names:
+            attempts = declared[name].max_attempts if name in declared else 1
+            summary = summarize(connection, collection.name, name, attempts)
+            places.append(
+                Place(collection, name, attempts, name in declared, only is not None, summary)
             )
-        click.echo(
-            render_table(
-                [
-                    "collection",
-                    "version",
-                    "documents",
-                    "jobs",
-                    "published",
-                    "invalid",
-                    "failed",
-                    "unreadable",
-                    "waiting",
-                    "revised since",
-                    "vanished",
-                    "files not read",
-                ],
-                rows,
-            )
+    if not places:
+        raise ConfigurationError(
+            f"There is no extraction version {only!r} of {' or '.join(c.name for c in chosen)}.",
+            remedy="`extraction-pipeline status` shows those that were used.",
         )
-        open_rows: list[list[Cell]] = [
-            [job.job_key, job.state, job.provider, job.provider_state or "", job.requests]
-            for job in open_jobs(connection, limit)
-        ]
-        if open_rows:
-            click.echo("\nOpen batch jobs")
-            click.echo(
-                render_table(["job key", "state", "provider", "says", "requests"], open_rows)
-            )
-        if documents:
-            for collection in chosen:
-                version = collection.active
-                lines = document_lines(
-                    connection,
-                    collection.name,
-                    version.name,
-                    version.max_attempts,
-                    statuses=UNDONE,
-                    limit=limit,
-                )
-                click.echo(f"\n{collection.name}: not published at {version.name}")
-                click.echo(
-                    render_table(
-                        ["document", "status", "reason", "attempt"],
-                        [
-                            [line.document_hash, line.status.value, line.reason or "", line.attempt]
-                            for line in lines
-                        ],
-                    )
-                )
+    return places
+
+
+def _show(connection: Connection, places: Sequence[Place], documents: bool, limit: int) -> None:
+    rows: list[list[Cell]] = [
+        [place.collection.name, place.shown, *(getattr(place.summary, name) for name in COUNTS)]
+        for place in places
+    ]
+    click.echo(render_table(["collection", "version", *COUNTS.values()], rows))
+    click.echo("* the active version: the one that the night extracts at")
+    open_rows: list[list[Cell]] = [
+        [job.job_key, job.state, job.provider, job.provider_state or "", job.requests]
+        for job in open_jobs(connection, limit)
+    ]
+    if open_rows:
+        click.echo("\nOpen batch jobs")
+        click.echo(render_table(["job key", "state", "provider", "says", "requests"], open_rows))
+    if documents:
+        for place in places:
+            if place.listed:
+                _show_documents(connection, place, limit)
+        for collection in {place.collection.name: place.collection for place in places}.values():
+            _show_unread(connection, collection, limit)
+    elif any(_undone(place.summary) for place in places):
+        click.echo(
+            "\nWhich are not published, why, and what to do: extraction-pipeline status --documents"
+        )
+
+
+def _undone(summary: CollectionSummary) -> int:
+    return summary.documents - summary.published + summary.sources_unread
+
+
+def _show_documents(connection: Connection, place: Place, limit: int) -> None:
+    paths = place.collection.show_paths
+    lines = document_lines(connection, *place.asked, statuses=UNDONE, limit=limit, with_paths=paths)
+    if not lines:
+        return
+    undone = place.summary.documents - place.summary.published
+    more = f", the first {len(lines):,}" if len(lines) < undone else ""
+    click.echo(f"\n{place.collection.name}: {undone:,} not published at {place.version}{more}")
+    click.echo(
+        render_table(
+            ["document", "status", "reason", "attempt", *(["path"] if paths else [])],
+            [
+                [
+                    line.document_hash,
+                    line.status.value,
+                    line.reason or (line.job_state.value if line.job_state else ""),
+                    line.attempt,
+                    *([line.path or ""] if paths else []),
+                ]
+                for line in lines
+            ],
+        )
+    )
+    click.echo("What to do")
+    for reason in reasons(connection, *place.asked, UNDONE):
+        why = reason.reason or (reason.job_state.value if reason.job_state else "")
+        named = f"{reason.status.value}: {why}" if why else reason.status.value
+        click.echo(f"  {reason.documents:,} {named}. {advise(reason)}")
+
+
+def _show_unread(connection: Connection, collection: Collection, limit: int) -> None:
+    files = unread_files(connection, collection.name, limit, with_paths=collection.show_paths)
+    if files:
+        click.echo(f"\n{collection.name}: files that could not be read; the next scan tries again")
+        for file in files:
+            click.echo(f"  {file.problem} {file.path or ''}".rstrip())
+
+
+def _show_database(pipeline: Pipeline) -> None:
+    # Without the password: psql asks for it, or reads PGPASSWORD or ~/.pgpass.
+    url = pipeline.engine.url._replace(drivername="postgresql", password=None)
+    address = url.render_as_string(hide_password=False)
+    click.echo(f'\nDatabase: psql "{address}"  (tables in the schema extraction)')
 
 
 def _as_json(
-    pipeline: Pipeline, chosen: list[Collection], documents: bool, limit: int
+    connection: Connection, places: Sequence[Place], documents: bool, limit: int
 ) -> dict[str, object]:
-    with pipeline.engine.connect() as connection:
-        shown: dict[str, object] = {}
-        for collection in chosen:
-            version = collection.active
-            asked = (connection, collection.name, version.name, version.max_attempts)
-            counts: dict[str, object] = {"version": version.name, **asdict(summarize(*asked))}
-            if documents:
-                counts["not_published"] = [
-                    asdict(line) for line in document_lines(*asked, statuses=UNDONE, limit=limit)
-                ]
-            shown[collection.name] = counts
-        return {
-            "collections": shown,
-            "open_jobs": [asdict(job) for job in open_jobs(connection, limit)],
-        }
+    shown: dict[str, dict[str, object]] = {}
+    others: dict[str, dict[str, object]] = {}
+    for place in places:
+        counts: dict[str, object] = {"version": place.version, **asdict(place.summary)}
+        if documents and place.listed:
+            lines = document_lines(
+                connection,
+                *place.asked,
+                statuses=UNDONE,
+                limit=limit,
+                with_paths=place.collection.show_paths,
+            )
+            counts["not_published"] = [asdict(line) for line in lines]
+            counts["advice"] = [
+                {**asdict(reason), "advice": advise(reason)}
+                for reason in reasons(connection, *place.asked, UNDONE)
+            ]
+        name = place.collection.name
+        if name in shown:
+            others[name][place.version] = counts
+            continue
+        others[name] = {}
+        shown[name] = {**counts, "other_versions": others[name]}
+        if documents:
+            files = unread_files(connection, name, limit, with_paths=place.collection.show_paths)
+            shown[name]["files_not_read"] = [asdict(file) for file in files]
+    return {
+        "collections": shown,
+        "open_jobs": [asdict(job) for job in open_jobs(connection, limit)],
+    }

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from extraction_pipeline.ledger.states import DocumentStatus
+from extraction_pipeline.ledger.states import DocumentStatus, JobState
 
 # One row per document: its status at one version. `failed` and `invalid` mean that no attempt is
 # left; whatever still may become an extraction is `waiting`.
 _STATUS = """
     SELECT d.id, d.document_hash, d.unreadable_reason, last.failure_kind, last.failure_reason,
-           last.attempt, last.job_key,
+           last.attempt, last.job_key, last.job_state,
            CASE
              WHEN e.id IS NOT NULL THEN 'published'
              WHEN d.state = 'unreadable' THEN 'unreadable'
@@ -31,7 +31,9 @@ _STATUS = """
            ON v.collection = d.collection AND v.name = :version
     LEFT JOIN extraction.extractions e ON e.document_id = d.id AND e.version_id = v.id
     LEFT JOIN LATERAL (
-        SELECT i.state, i.failure_kind, i.failure_reason, i.attempt, j.job_key, f.*
+        SELECT i.state, i.failure_kind, i.failure_reason, i.attempt, j.job_key,
+               CASE WHEN i.state IN ('claimed', 'answered') THEN j.state::text END AS job_state,
+               f.*
         FROM extraction.batch_items i LEFT JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
         CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE failure_kind IN ('model', 'transport')) AS failures,
@@ -43,6 +45,11 @@ _STATUS = """
     ) last ON true
     WHERE d.collection = :collection
 """
+
+_REASON = "CASE WHEN status = 'unreadable' THEN unreadable_reason ELSE failure_reason END"
+
+_PATH = """(SELECT min(path) FROM extraction.document_sources f
+            WHERE f.document_id = s.id AND f.vanished_at IS NULL)"""
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,38 @@ class CollectionSummary:
 
 @dataclass(frozen=True)
 class DocumentLine:
-    """One document as `status` shows it."""
+    """One document as `status` shows it.
+
+    `job_state` is that of the job with its open request, `path` one of its current sources where
+    that was asked for.
+    """
 
     document_hash: str
     status: DocumentStatus
     reason: str | None
     attempt: int | None
     job_key: str | None
+    job_state: JobState | None
+    path: str | None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How many documents share a status and what led to it; the fields are those of a line."""
+
+    status: DocumentStatus
+    reason: str | None
+    job_state: JobState | None
+    attempted: bool
+    documents: int
+
+
+@dataclass(frozen=True)
+class UnreadFile:
+    """A source that could not be read at all, so that it has no document. `path` as in a line."""
+
+    problem: str
+    path: str | None
 
 
 @dataclass(frozen=True)
@@ -150,16 +182,19 @@ def document_lines(
     hashes: Sequence[str] | None = None,
     statuses: Sequence[DocumentStatus] | None = None,
     limit: int | None = None,
+    with_paths: bool = False,
 ) -> list[DocumentLine]:
-    """Documents with their status, reason and last job, in order of registration."""
+    """Documents with their status, reason and last job, in order of registration: those of
+    `hashes`, or all that are in their source."""
     narrowed = "AND d.document_hash = ANY(:hashes)" if hashes is not None else ""
-    chosen = "WHERE status = ANY(:statuses)" if statuses is not None else ""
     rows = connection.execute(
         text(f"""
-            SELECT document_hash, status,
-                   CASE WHEN status = 'unreadable' THEN unreadable_reason ELSE failure_reason END,
-                   attempt, job_key
-            FROM ({_STATUS} {narrowed}) s {chosen} ORDER BY id LIMIT :limit
+            SELECT document_hash, status, {_REASON} AS reason, attempt, job_key, job_state,
+                   {_PATH if with_paths else "NULL"} AS path
+            FROM ({_STATUS} {narrowed}) s
+            WHERE {"present" if hashes is None else "true"}
+              {"AND status = ANY(:statuses)" if statuses is not None else ""}
+            ORDER BY id LIMIT :limit
         """),
         {
             "collection": collection,
@@ -170,7 +205,68 @@ def document_lines(
             **({"statuses": [s.value for s in statuses]} if statuses is not None else {}),
         },
     )
-    return [DocumentLine(row[0], DocumentStatus(row[1]), *row[2:]) for row in rows]
+    return [
+        DocumentLine(
+            document_hash=row.document_hash,
+            status=DocumentStatus(row.status),
+            reason=row.reason,
+            attempt=row.attempt,
+            job_key=row.job_key,
+            job_state=row.job_state and JobState(row.job_state),
+            path=row.path,
+        )
+        for row in rows
+    ]
+
+
+def reasons(
+    connection: Connection,
+    collection: str,
+    version: str,
+    max_attempts: int,
+    statuses: Sequence[DocumentStatus],
+) -> list[Reason]:
+    """Why documents that are in their source have one of these statuses, the most frequent
+    first."""
+    rows = connection.execute(
+        text(f"""
+            SELECT status, {_REASON} AS reason, job_state, attempt IS NOT NULL AS attempted,
+                   count(*) AS documents
+            FROM ({_STATUS}) s WHERE present AND status = ANY(:statuses)
+            GROUP BY 1, 2, 3, 4 ORDER BY documents DESC, 1, 2, 3, 4
+        """),
+        {
+            "collection": collection,
+            "version": version,
+            "max_attempts": max_attempts,
+            "statuses": [status.value for status in statuses],
+        },
+    )
+    return [
+        Reason(
+            DocumentStatus(row.status),
+            row.reason,
+            row.job_state and JobState(row.job_state),
+            row.attempted,
+            row.documents,
+        )
+        for row in rows
+    ]
+
+
+def unread_files(
+    connection: Connection, collection: str, limit: int, *, with_paths: bool
+) -> list[UnreadFile]:
+    """Files of a collection that could not be read when it was last scanned."""
+    rows = connection.execute(
+        text("""
+            SELECT problem, CASE WHEN :with_paths THEN path END FROM extraction.document_sources
+            WHERE collection = :collection AND vanished_at IS NULL AND problem IS NOT NULL
+            ORDER BY id LIMIT :limit
+        """),
+        {"collection": collection, "with_paths": with_paths, "limit": limit},
+    )
+    return [UnreadFile(*row) for row in rows]
 
 
 def open_jobs(connection: Connection, limit: int) -> list[JobLine]:

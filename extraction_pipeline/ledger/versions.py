@@ -88,6 +88,19 @@ def find_version(connection: Connection, collection: str, name: str) -> VersionR
     return VersionRow(*row) if row else None
 
 
+def used_versions(connection: Connection, collection: str) -> list[str]:
+    """Names of the versions that were ever used, in order of first use."""
+    return list(
+        connection.execute(
+            text("""
+                SELECT name FROM extraction.extraction_versions
+                WHERE collection = :collection ORDER BY id
+            """),
+            {"collection": collection},
+        ).scalars()
+    )
+
+
 def version_by_id(connection: Connection, version: int) -> VersionRow:
     """The recorded version with this id."""
     return VersionRow(

@@ -1,0 +1,85 @@
+"""What a person can do about documents that are not published: one line for each reason. Pure."""
+
+from extraction_pipeline.documents.readable import UnreadableReason
+from extraction_pipeline.ledger.states import DocumentStatus, JobState
+from extraction_pipeline.ledger.summary import Reason
+from extraction_pipeline.providers.base import AnswerOutcome
+
+_UNREADABLE: dict[str, str] = {
+    UnreadableReason.EMPTY: "The file has no bytes: fetch it again from where it came.",
+    UnreadableReason.BLANK: "The file holds white space only: fetch it again from where it came.",
+    UnreadableReason.NO_TEXT: "A scan or pictures: run OCR on it and put the result in its place.",
+    UnreadableReason.PASSWORD_PROTECTED: "Save it without its password.",
+    UnreadableReason.TRUNCATED_OR_CORRUPT: "The file is cut or damaged: fetch it again.",
+    UnreadableReason.UNSUPPORTED_KIND: "Save it as PDF, DOCX or text, or exclude it in the YAML.",
+    UnreadableReason.UNDECODABLE: "Save it as UTF-8.",
+    UnreadableReason.REFERENCE_ONLY: "Put the file that it names into the source.",
+    UnreadableReason.TOO_LARGE: "Split it into several documents.",
+    UnreadableReason.TOOK_TOO_LONG: "Save it in a simpler form, such as text, or split it.",
+}
+
+_NEW_VERSION = "in a new extraction version"
+_MORE_ATTEMPTS = "for another attempt raise max_attempts in the YAML, and run again."
+
+_FAILED: dict[str, str] = {
+    AnswerOutcome.TRUNCATED: f"The answer was cut: raise max_output_tokens {_NEW_VERSION}.",
+    AnswerOutcome.REFUSED: f"The model declined: try another model or prompt {_NEW_VERSION}.",
+    AnswerOutcome.BLOCKED: "The provider's filter stopped it: try another model or prompt "
+    f"{_NEW_VERSION}.",
+    AnswerOutcome.EMPTY: f"The model said nothing: {_MORE_ATTEMPTS}",
+    AnswerOutcome.ERRORED: f"The provider failed on it: {_MORE_ATTEMPTS}",
+    AnswerOutcome.EXPIRED: f"The provider ran out of time: {_MORE_ATTEMPTS}",
+    "missing_from_results": f"The provider gave no answer for it: {_MORE_ATTEMPTS}",
+    "too_large_for_provider": "It is larger than a job of this provider may be: split it.",
+}
+
+_WAITING_FOR_JOB: dict[JobState, str] = {
+    JobState.PREPARING: "About to be sent: `run` or the sensor of `dev` carries it on.",
+    JobState.PREPARED: "Not with the provider yet: the sensor of `dev`, or `run --wait`, sends it.",
+    JobState.SUBMITTING: "Being sent right now, or searched for if that process died.",
+    JobState.UNRESOLVED: "Whether the provider has it is not known: the sensor searches for it.",
+    JobState.HELD: "A person must decide: look for the job at the provider, then run the job "
+    "resolve_submission in the UI with its key.",
+}
+_ANSWER_TO_COME = "The provider has it: the sensor of `dev`, or `run --wait`, brings the answer."
+
+_WAITING_AFTER: dict[str, str] = {
+    AnswerOutcome.ACCOUNT: "The provider refused the account: check its key and credit, then run "
+    "again.",
+    AnswerOutcome.CANCELLED: "Its job was cancelled: it is sent again by the next `run` or night.",
+    "text_not_stored": "Its text is not in the store: restore that from a backup, then run again.",
+}
+
+
+def advise(reason: Reason) -> str:
+    """What to do about documents that are where they are for this reason."""
+    said = reason.reason or ""
+    match reason.status:
+        case DocumentStatus.PUBLISHED:
+            return "Nothing."
+        case DocumentStatus.UNREADABLE:
+            return _UNREADABLE.get(said, "Exclude it in the YAML, or replace the file.")
+        case DocumentStatus.INVALID:
+            return (
+                "Every answer broke the schema: try another model or prompt "
+                f"{_NEW_VERSION}; {_MORE_ATTEMPTS}"
+            )
+        case DocumentStatus.FAILED:
+            return _FAILED.get(
+                said,
+                "The provider refuses the request as it is: correct the model or its parameters "
+                f"{_NEW_VERSION}.",
+            )
+        case DocumentStatus.WAITING:
+            return _about_waiting(reason)
+
+
+def _about_waiting(reason: Reason) -> str:
+    if reason.job_state is not None:
+        return _WAITING_FOR_JOB.get(reason.job_state, _ANSWER_TO_COME)
+    if not reason.attempted:
+        return "Never sent at this version: `run`, a backfill or, if it is active, the night do."
+    return _WAITING_AFTER.get(
+        reason.reason or "",
+        "Its last attempt failed and another is left: the next `run` or night makes it.",
+    )

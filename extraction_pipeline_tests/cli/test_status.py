@@ -1,0 +1,154 @@
+"""`extraction-pipeline status`: every version is shown, and every document with what to do."""
+
+from collections.abc import Iterator
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import make_url
+
+from extraction_pipeline.cli import commands
+from extraction_pipeline.documents.readable import UnreadableReason
+from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline.ledger.states import DocumentStatus, JobState
+from extraction_pipeline.ledger.summary import Reason
+from extraction_pipeline.providers.base import AnswerOutcome
+from extraction_pipeline.reports.advice import advise
+from extraction_pipeline_tests.batch_server.process import ServerProcess
+from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.faults.proxy import Proxy, running_proxy
+from extraction_pipeline_tests.faults.result_rows import both, said
+from extraction_pipeline_tests.lifecycle.driving import Driven
+
+
+@pytest.fixture
+def proxy(server: ServerProcess) -> Iterator[Proxy]:
+    with running_proxy(server.base_url) as running:
+        yield running
+
+
+def driven(workplace: Workplace, server: ServerProcess, proxy: Proxy) -> Driven:
+    return Driven(workplace.open(proxy.base_url), server)
+
+
+def typed(*words: str) -> Result:
+    done = CliRunner().invoke(commands, ["status", *words])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def add_version(workplace: Workplace, name: str) -> None:
+    yaml = workplace.collections / "notes.yaml"
+    more = f"  {name}: {{provider: local, model: rules-baseline, max_output_tokens: 99}}\n"
+    yaml.write_text(yaml.read_text() + more)
+
+
+def test_each_document_that_is_not_published_is_shown_with_its_file_and_what_to_do(
+    workplace: Workplace, server: ServerProcess, proxy: Proxy
+) -> None:
+    workplace.declare(extra="show_paths: true", max_attempts=1)
+    paths = workplace.write(4)
+    (workplace.documents / "notes" / "empty.txt").touch()
+    proxy.plan_results(
+        both(said(0, '{"chief_', finish="length"), said(1, None, refusal="I cannot")), times=1
+    )
+    one = driven(workplace, server, proxy)
+    one.finished(*one.submitted())
+    late = workplace.write(1, start=9)
+    one.scan()
+    shown = typed("--documents").stdout
+    assert "notes       v1*" in shown
+    assert "notes: 4 not published at v1\n" in shown
+    cut = next(line for line in shown.splitlines() if "failed      truncated" in line)
+    assert cut.endswith(("note-00000.txt", "note-00001.txt", "note-00002.txt", "note-00003.txt"))
+    assert f"{late[0].name}" in shown
+    assert "1 failed: truncated. The answer was cut: raise max_output_tokens" in shown
+    assert "1 failed: refused. The model declined" in shown
+    assert "1 unreadable: empty. The file has no bytes" in shown
+    assert "1 waiting. Never sent at this version" in shown
+    one.submit()
+    one.execute("UPDATE extraction.batch_jobs SET state = 'held' WHERE state = 'submitted'")
+    told = orjson.loads(typed("--documents", "--json").stdout)["collections"]["notes"]
+    assert {line["path"] for line in told["not_published"]} > {"empty.txt", late[0].name}
+    (held,) = [line for line in told["advice"] if line["job_state"] == "held"]
+    assert (held["status"], held["documents"]) == ("waiting", 1)
+    assert "resolve_submission" in held["advice"]
+    late[0].unlink()
+    paths[0].unlink()
+    one.scan()
+    assert "waiting" not in [line["status"] for line in listed("--documents", "--json")], (
+        "a vanished document is no longer asked about"
+    )
+
+
+def listed(*words: str) -> list[dict[str, str]]:
+    told = orjson.loads(typed(*words).stdout)["collections"]["notes"]
+    return list(told["not_published"])
+
+
+def test_a_files_name_is_shown_only_where_the_collection_says_so(
+    workplace: Workplace, server: ServerProcess, proxy: Proxy
+) -> None:
+    (workplace.documents / "notes" / "Fictional Name.txt").touch()
+    locked = workplace.documents / "notes" / "Locked Name.txt"
+    locked.symlink_to(workplace.root / "nowhere")
+    driven(workplace, server, proxy).scan()
+    for words in (("--documents",), ("--documents", "--json")):
+        shown = typed(*words).stdout
+        assert "empty" in shown
+        assert "Name" not in shown
+
+
+def test_every_version_that_was_used_is_shown(
+    workplace: Workplace, server: ServerProcess, proxy: Proxy
+) -> None:
+    workplace.write(2)
+    one = driven(workplace, server, proxy)
+    one.finished(*one.submitted())
+    add_version(workplace, "v2")
+    add_version(workplace, "v3")
+    yaml = workplace.collections / "notes.yaml"
+    yaml.write_text(yaml.read_text().replace("active_version: v1", "active_version: v2"))
+    told = orjson.loads(typed("--json").stdout)["collections"]["notes"]
+    assert (told["version"], told["published"], told["waiting"]) == ("v2", 0, 2)
+    assert list(told["other_versions"]) == ["v1"]
+    assert told["other_versions"]["v1"]["published"] == 2
+    old = orjson.loads(typed("--json", "--extraction-version", "v1").stdout)
+    assert old["collections"]["notes"]["version"] == "v1"
+    rows = typed().stdout.splitlines()[2:4]
+    assert [row.split()[:2] for row in rows] == [["notes", "v2*"], ["notes", "v1"]]
+    without_v1 = yaml.read_text().replace("  v1:", "  v4:")
+    yaml.write_text(without_v1)
+    assert "v1 (not in the YAML)" in typed().stdout
+    refused = CliRunner().invoke(commands, ["status", "--extraction-version", "v9"])
+    assert "no extraction version 'v9'" in str(refused.exception)
+
+
+def test_the_database_can_be_opened_as_shown_and_no_password_is(
+    workplace: Workplace, database_url: str
+) -> None:
+    with_password = make_url(database_url).set(password="secret-word")
+    workplace.environment.setenv(
+        "EXTRACTION_DATABASE_URL", with_password.render_as_string(hide_password=False)
+    )
+    last = typed().stdout.splitlines()[-1]
+    assert "secret-word" not in last
+    shown = last.split('"')[1]
+    engine = open_engine(shown)
+    with engine.connect() as connection:
+        assert connection.engine.url.database == make_url(database_url).database
+    engine.dispose()
+
+
+def test_there_is_advice_for_every_reason() -> None:
+    def about(status: DocumentStatus, reason: str | None, state: JobState | None = None) -> str:
+        return advise(Reason(status, reason, state, attempted=True, documents=1))
+
+    unreadable = {about(DocumentStatus.UNREADABLE, reason) for reason in UnreadableReason}
+    assert len(unreadable) == len(UnreadableReason), "each reason has its own"
+    failed = {about(DocumentStatus.FAILED, outcome) for outcome in AnswerOutcome}
+    assert "max_output_tokens" in about(DocumentStatus.FAILED, AnswerOutcome.TRUNCATED)
+    waiting = {about(DocumentStatus.WAITING, None, state) for state in JobState}
+    for advice in (*unreadable, *failed, *waiting, about(DocumentStatus.INVALID, "invalid_schema")):
+        assert advice.endswith(".")
+        assert "\n" not in advice
