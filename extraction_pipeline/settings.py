@@ -67,6 +67,9 @@ class Settings(BaseSettings):
         description="Folder of collection YAML files, or several with a colon between them; "
         "`shipped` stands for the one in the package.",
     )
+    prices: Path | None = Field(
+        default=None, description="YAML of what tokens cost; unset: no price is known."
+    )
     timezone: str = Field(default="UTC", description="Time zone of the nightly schedule.")
     nightly_cron: str = Field(default="0 2 * * *", description="When the nightly refresh runs.")
     nightly_start: date = Field(

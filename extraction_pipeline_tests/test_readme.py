@@ -11,10 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from extraction_pipeline.prices.loader import load_prices
 from extraction_pipeline.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -141,6 +144,15 @@ def test_every_setting_is_in_the_table_with_its_default() -> None:
     for name, field in fields.items():
         if isinstance(field.default, int | float):
             assert float(rows[name].strip("`")) == field.default, name
+
+
+def test_the_price_list_can_be_copied(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```yaml\n(currency:.*?)```", README, re.DOTALL)
+    (tmp_path / "prices.yaml").write_text(shown)
+    listed = load_prices(tmp_path / "prices.yaml")
+    price = listed.price("openai", "gpt-4.1-mini-2025", date(2026, 12, 31))
+    assert price is not None
+    assert (price.input, price.output) == (Decimal("0.20"), Decimal("0.80"))
 
 
 def test_links_and_pictures_exist() -> None:

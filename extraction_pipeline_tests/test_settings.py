@@ -30,8 +30,7 @@ def test_a_fourth_collection_beside_the_shipped_ones(
 ) -> None:
     (tmp_path / "letters.yaml").write_text(
         "name: letters\ndocument_type: payer_note\nsource: {kind: folder, path: .}\n"
-        "active_version: v1\nextraction_versions:\n  v1: {provider: local, model: rules-baseline,"
-        " prices: {input: 2, output: 8}}\n"
+        "active_version: v1\nextraction_versions:\n  v1: {provider: local, model: rules-baseline}\n"
     )
     monkeypatch.setenv("EXTRACTION_COLLECTIONS", f"shipped:{tmp_path}")
     collections = load_collections(load_settings().collections, {})
@@ -41,7 +40,6 @@ def test_a_fourth_collection_beside_the_shipped_ones(
         "letters",
         "payer_notes",
     ]
-    assert collections[2].active.prices.cost(500_000, 250_000) == 3.0
 
 
 def test_a_wrong_setting_is_named_and_its_value_is_not_shown(

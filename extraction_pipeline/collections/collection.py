@@ -22,22 +22,10 @@ class Identity(StrEnum):
 
 
 @dataclass(frozen=True)
-class Prices:
-    """What a million tokens cost, in the currency of the operator."""
-
-    input: float = 0.0
-    output: float = 0.0
-
-    def cost(self, input_tokens: int, output_tokens: int) -> float:
-        """What these tokens cost."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
-
-
-@dataclass(frozen=True)
 class ExtractionVersion:
     """A named way to extract. `instructions` is `None` where the document type's own are used.
 
-    All but `name`, `max_attempts` and `prices` go into the recipe and thus into its fingerprint.
+    All but `name` and `max_attempts` go into the recipe and thus into its fingerprint.
     """
 
     name: str
@@ -48,7 +36,6 @@ class ExtractionVersion:
     """How often the model may be asked about one document before it counts as failed."""
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     instructions: str | None = field(default=None, repr=False)
-    prices: Prices = Prices()
 
 
 @dataclass(frozen=True)

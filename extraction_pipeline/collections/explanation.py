@@ -1,8 +1,8 @@
-"""Turns what pydantic says of a collection's form into lines that its author can act on."""
+"""Turns what pydantic says of a YAML's form into lines that its author can act on."""
 
 import difflib
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -12,25 +12,29 @@ from extraction_pipeline.collections.form import CollectionForm, VersionForm
 from extraction_pipeline.collections.yaml_document import YamlDocument
 from extraction_pipeline.documents.sources import FolderSource, ManifestSource
 
+KeysAt: TypeAlias = Callable[[Sequence[str | int]], tuple[str, ...]]
+"""Says which keys a form allows in the mapping at a location; none where any is allowed."""
+
 _SOURCES: dict[str, type[BaseModel]] = {"folder": FolderSource, "manifest": ManifestSource}
 _PATTERNS = {
     "name": "Use a lower case letter, then lower case letters, digits or underscores, "
     "41 characters at most.",
+    "currency": "Write its three capital letters, as USD or EUR.",
     "document_type": "Write it as discharge_summary, my_package.my_type or my_types:Referral.",
 }
 
 
-def explain(error: ValidationError, document: YamlDocument) -> list[Defect]:
+def explain(error: ValidationError, document: YamlDocument, keys_at: KeysAt) -> list[Defect]:
     """One defect for each error that the document's own defects do not already explain."""
     details = error.errors(include_url=False, include_input=False)
     suggested = {
         (*detail["loc"][:-1], meant)
         for detail in details
-        if detail["type"] == "extra_forbidden" and (meant := _meant(detail["loc"]))
+        if detail["type"] == "extra_forbidden" and (meant := _meant(detail["loc"], keys_at))
     }
     reported_lines = {defect.line for defect in document.defects}
     return [
-        _defect(detail, document)
+        _defect(detail, document, keys_at)
         for detail in details
         if (
             # A misspelt key explains a missing one.
@@ -47,8 +51,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}? " if near else ""
 
 
-def keys_at(location: Sequence[str | int]) -> tuple[str, ...]:
-    """The keys that are allowed in the mapping at a pydantic location; none where any is."""
+def collection_keys(location: Sequence[str | int]) -> tuple[str, ...]:
+    """The keys that a collection allows in the mapping at a pydantic location."""
     match tuple(location):
         case ():
             return tuple(CollectionForm.model_fields)
@@ -60,18 +64,18 @@ def keys_at(location: Sequence[str | int]) -> tuple[str, ...]:
             return ()
 
 
-def _meant(location: Sequence[str | int]) -> str | None:
+def _meant(location: Sequence[str | int], keys_at: KeysAt) -> str | None:
     near = difflib.get_close_matches(str(location[-1]), keys_at(location[:-1]), n=1)
     return near[0] if near else None
 
 
-def _defect(detail: ErrorDetails, document: YamlDocument) -> Defect:
+def _defect(detail: ErrorDetails, document: YamlDocument, keys_at: KeysAt) -> Defect:
     location = detail["loc"]
-    message, remedy = _sentences(detail, document)
+    message, remedy = _sentences(detail, document, keys_at)
     return Defect(document.line(location), message, remedy)
 
 
-def _sentences(detail: ErrorDetails, document: YamlDocument) -> tuple[str, str]:
+def _sentences(detail: ErrorDetails, document: YamlDocument, keys_at: KeysAt) -> tuple[str, str]:
     location = detail["loc"]
     last = str(location[-1]) if location else "file"
     key = _dotted(location, document)

@@ -18,13 +18,6 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PricesForm(_Form):
-    """What a provider asks for a million tokens, in the currency of the operator."""
-
-    input: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    output: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-
-
 class VersionForm(_Form):
     """One entry of `extraction_versions`."""
 
@@ -33,7 +26,6 @@ class VersionForm(_Form):
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 3
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    prices: PricesForm = Field(default_factory=PricesForm)
     instructions: str | None = None
     instructions_file: str | None = None
 

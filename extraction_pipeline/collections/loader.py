@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from extraction_pipeline.collections.collection import Collection, ExtractionVersion, Prices
+from extraction_pipeline.collections.collection import Collection, ExtractionVersion
 from extraction_pipeline.collections.consistency import inconsistencies
 from extraction_pipeline.collections.defect import Defect, collection_error
-from extraction_pipeline.collections.explanation import explain
+from extraction_pipeline.collections.explanation import collection_keys, explain
 from extraction_pipeline.collections.form import CollectionForm, VersionForm
 from extraction_pipeline.collections.places import place_source, stray_references
 from extraction_pipeline.collections.yaml_document import (
@@ -71,7 +71,7 @@ def read_collection(
     try:
         form = CollectionForm.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        defects += explain(error, document)
+        defects += explain(error, document, collection_keys)
         return None, _by_line(defects)
     defects += inconsistencies(form, document)
     instructions, unread = _read_instructions(form, file, document)
@@ -161,7 +161,6 @@ def _version(name: str, form: VersionForm, instructions: str | None) -> Extracti
         max_attempts=form.max_attempts,
         parameters=form.parameters,
         instructions=instructions,
-        prices=Prices(form.prices.input, form.prices.output),
     )
 
 

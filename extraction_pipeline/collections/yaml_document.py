@@ -1,6 +1,6 @@
-"""YAML as a collection may use it: plain data, with the line of every key.
+"""YAML as a collection or price list may use it: plain data, with the line of every key.
 
-A part of YAML is enough for a collection and the rest is refused: anchors and aliases (with them a
+A part of YAML is enough for them and the rest is refused: anchors and aliases (with them a
 small file can grow without bound), tags, several documents in a file, keys that are not text, and
 numbers or characters that JSON or the database cannot hold. Keys are taken as they are written, so
 that a version called `1.0` or `on` keeps its name.
@@ -64,7 +64,7 @@ def parse_yaml(text: str) -> YamlDocument:
     """Read one YAML document. Never raises: what is wrong is in `defects`."""
     if len(text) > _LARGEST_TEXT:
         message = f"The file is longer than {_LARGEST_TEXT:,} characters."
-        return _unparsed(Defect(1, message, "A collection is a short file; is it the right one?"))
+        return _unparsed(Defect(1, message, "Such a file is short; is it the right one?"))
     try:
         refused = _refused_construct(text)
         if refused is not None:
@@ -74,9 +74,7 @@ def parse_yaml(text: str) -> YamlDocument:
         # PyYAML lets the latter two through for an escape such as "\UFFFFFFFF".
         return _unparsed(_syntax_defect(text, error))
     if node is None:
-        return _unparsed(
-            Defect(1, "The file is empty.", "Declare a collection in it, or remove it.")
-        )
+        return _unparsed(Defect(1, "The file is empty.", "Write its keys in it, or remove it."))
     reading = _Reading()
     data = reading.value(node, ())
     return YamlDocument(data, reading.lines, tuple(reading.defects))
@@ -108,7 +106,7 @@ def _refused_construct(text: str) -> Defect | None:
                 return Defect(
                     line,
                     "A second document begins here.",
-                    "Give each collection a file of its own.",
+                    "Give each document a file of its own.",
                 )
         if isinstance(event, yaml.AliasEvent) or (
             isinstance(event, yaml.NodeEvent) and event.anchor is not None

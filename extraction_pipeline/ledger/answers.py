@@ -1,10 +1,12 @@
 """Raw responses and extractions: landing what came back, and publishing what is valid."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, text
+
+from extraction_pipeline.prices.price_list import Price
 
 CHUNK = 500
 
@@ -93,9 +95,19 @@ def result_file(connection: Connection, job: int, kind: str) -> tuple[int, str] 
 
 
 def land(
-    connection: Connection, result_file_id: int, schema_version: str, rows: Sequence[RawRow]
+    connection: Connection,
+    result_file_id: int,
+    schema_version: str,
+    rows: Sequence[RawRow],
+    *,
+    price: Price | None,
+    unasked: Collection[str],
 ) -> int:
-    """Store answers and move their members to `answered`; an answer that is there stays."""
+    """Store answers with what they cost, and move their members to `answered`.
+
+    An answer that is there stays, and so does its cost. An outcome of `unasked`, where no model was
+    asked, used no tokens unless it says so.
+    """
     return connection.execute(
         text("""
             WITH landed AS (
@@ -113,7 +125,25 @@ def land(
                 ) AS r(item_id, byte_offset, byte_length, body_hash, outcome, http_status,
                        request_id, model, input_tokens, output_tokens)
                 ON CONFLICT (item_id) DO NOTHING
-                RETURNING item_id
+                RETURNING item_id, outcome, input_tokens, output_tokens
+            ), used AS (
+                SELECT item_id,
+                       coalesce(input_tokens, CASE WHEN unasked THEN 0 END) AS input_tokens,
+                       coalesce(output_tokens, CASE WHEN unasked THEN 0 END) AS output_tokens
+                FROM (SELECT *, outcome = ANY(:unasked) AS unasked FROM landed) l
+            ), costed AS (
+                INSERT INTO extraction.request_costs
+                    (item_id, input_tokens, output_tokens, input_price, output_price, amount,
+                     currency)
+                SELECT u.item_id, u.input_tokens, u.output_tokens, p.input, p.output,
+                       (u.input_tokens * p.input + u.output_tokens * p.output) * 0.000001,
+                       p.currency
+                FROM used u
+                LEFT JOIN (VALUES (CAST(:input_price AS numeric), CAST(:output_price AS numeric),
+                                   CAST(:currency AS text))) AS p(input, output, currency)
+                       ON p.currency IS NOT NULL AND u.input_tokens IS NOT NULL
+                          AND u.output_tokens IS NOT NULL
+                ON CONFLICT (item_id) DO NOTHING
             )
             UPDATE extraction.batch_items i SET state = 'answered', updated_at = now()
             FROM landed WHERE i.id = landed.item_id AND i.state = 'claimed'
@@ -131,6 +161,10 @@ def land(
             "models": [row.model for row in rows],
             "inputs": [row.input_tokens for row in rows],
             "outputs": [row.output_tokens for row in rows],
+            "unasked": sorted(unasked),
+            "input_price": price.input if price else None,
+            "output_price": price.output if price else None,
+            "currency": price.currency if price else None,
         },
     ).rowcount
 

@@ -1,20 +1,28 @@
 """What came in since the last nightly refresh of a collection."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sqlalchemy import Connection, text
 
 
 @dataclass(frozen=True)
 class Night:
-    """Extractions published, and tokens answered, since the last night that was recorded."""
+    """Extractions published, and tokens answered, since the last night that was recorded.
+
+    `unpriced` answers have no cost in the currency asked for.
+    """
 
     published: int
     input_tokens: int
     output_tokens: int
+    cost: Decimal
+    unpriced: int
 
 
-def since_last_night(connection: Connection, collection: str, version: str) -> Night:
+def since_last_night(
+    connection: Connection, collection: str, version: str, currency: str | None
+) -> Night:
     """Count from the last `night_done` of this collection, or from the beginning."""
     row = connection.execute(
         text("""
@@ -28,12 +36,15 @@ def since_last_night(connection: Connection, collection: str, version: str) -> N
             SELECT (SELECT count(*) FROM extraction.extractions e
                     WHERE e.version_id = (SELECT id FROM version)
                       AND e.published_at > (SELECT at FROM last)) AS published,
-                   coalesce(sum(r.input_tokens), 0)::bigint AS input_tokens,
-                   coalesce(sum(r.output_tokens), 0)::bigint AS output_tokens
-            FROM extraction.raw_responses r JOIN extraction.batch_items i ON i.id = r.item_id
+                   coalesce(sum(c.input_tokens), 0)::bigint AS input_tokens,
+                   coalesce(sum(c.output_tokens), 0)::bigint AS output_tokens,
+                   coalesce(sum(c.amount) FILTER (WHERE c.currency = :currency), 0) AS cost,
+                   count(*) FILTER (WHERE c.amount IS NULL
+                                    OR c.currency IS DISTINCT FROM :currency) AS unpriced
+            FROM extraction.request_costs c JOIN extraction.batch_items i ON i.id = c.item_id
             WHERE i.version_id = (SELECT id FROM version)
-              AND r.received_at > (SELECT at FROM last)
+              AND c.at > (SELECT at FROM last)
         """),
-        {"collection": collection, "version": version},
+        {"collection": collection, "version": version, "currency": currency},
     ).one()
     return Night(**row._mapping)

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Numeric,
     Table,
     Text,
     UniqueConstraint,
@@ -179,6 +180,10 @@ batch_jobs = Table(
     Column("provider_total", Integer),
     Column("provider_completed", Integer),
     Column("provider_failed", Integer),
+    Column("estimated_input_tokens", BigInteger),
+    Column("estimated_output_tokens", BigInteger),
+    Column("estimated_amount", Numeric),
+    Column("estimated_currency", Text),
     Column("phase", Text, comment="how the provider ended the job"),
     Column("failure_kind", Text),
     Column("failure_code", Text),
@@ -203,6 +208,9 @@ batch_jobs = Table(
     CheckConstraint(
         "state = 'preparing' OR payload_hash IS NOT NULL OR state = 'rejected'",
         name="payload_before_call",
+    ),
+    CheckConstraint(
+        "(estimated_amount IS NULL) = (estimated_currency IS NULL)", name="estimate_has_currency"
     ),
 )
 Index(
@@ -287,6 +295,31 @@ raw_responses = Table(
     _time("received_at", now=True),
 )
 
+request_costs = Table(
+    "request_costs",
+    metadata,
+    _id(),
+    Column(
+        "item_id", BigInteger, ForeignKey("extraction.batch_items.id"), nullable=False, unique=True
+    ),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("input_price", Numeric),
+    Column("output_price", Numeric),
+    Column("amount", Numeric),
+    Column("currency", Text),
+    _time("at", now=True),
+    CheckConstraint(
+        "(amount IS NULL) = (currency IS NULL) AND (amount IS NULL) = (input_price IS NULL) "
+        "AND (amount IS NULL) = (output_price IS NULL)",
+        name="priced_whole",
+    ),
+    CheckConstraint(
+        "amount IS NULL OR (input_tokens IS NOT NULL AND output_tokens IS NOT NULL)",
+        name="priced_has_tokens",
+    ),
+)
+
 extractions = Table(
     "extractions",
     metadata,
@@ -339,5 +372,6 @@ __all__ = [
     "extractions",
     "metadata",
     "raw_responses",
+    "request_costs",
     "result_files",
 ]

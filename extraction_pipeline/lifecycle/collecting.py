@@ -9,6 +9,7 @@ import hashlib
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -18,9 +19,12 @@ from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.naming import custom_id_prefix, is_custom_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
+from extraction_pipeline.prices.price_list import Price
 from extraction_pipeline.providers.base import (
+    AnswerOutcome,
     BatchProvider,
     FailureKind,
     JobPhase,
@@ -46,6 +50,17 @@ FOREIGN_PATIENCE = 10
 
 RESULTS_LOST = "results_lost"
 """Reason of documents whose answers were made and paid for, and could not be got."""
+UNASKED = frozenset(
+    {
+        AnswerOutcome.ERRORED,
+        AnswerOutcome.REJECTED,
+        AnswerOutcome.ACCOUNT,
+        AnswerOutcome.EXPIRED,
+        AnswerOutcome.CANCELLED,
+    }
+)
+"""How requests end for which no model was asked, so that they cost nothing where no usage says
+otherwise."""
 
 
 @dataclass
@@ -89,11 +104,20 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
             _try_later(pipeline, job, "had ended, and is read as not ended now")
         if not status.results and _results_may_come(job, status):
             _try_later(pipeline, job, "ended and its result files are not there yet")
+        price = _price(pipeline, job)
         for result in status.results:
             file_id, content_hash = _fetch(pipeline, provider, job, result, status.counts)
             with pipeline.store.open(content_hash) as stored:
-                _land_file(pipeline, provider, job, file_id, stored, landing)
+                _land_file(pipeline, provider, job, file_id, stored, price, landing)
         return _close(pipeline, job, status, landing, actor), landing
+
+
+def _price(pipeline: Pipeline, job: jobs.JobRow) -> Price | None:
+    """The price of a job's answers: that of the day, in UTC, on which it was submitted."""
+    with pipeline.engine.connect() as connection:
+        model = version_by_id(connection, job.version_id).model
+    day = (job.submitted_at or job.created_at).astimezone(UTC).date()
+    return pipeline.prices.price(job.provider, model, day)
 
 
 def _results_may_come(job: jobs.JobRow, status: JobStatus) -> bool:
@@ -170,6 +194,7 @@ def _land_file(
     job: jobs.JobRow,
     file_id: int,
     stored: BinaryIO,
+    price: Price | None,
     landing: Landing,
 ) -> None:
     for lines in _line_chunks(stored):
@@ -197,7 +222,12 @@ def _land_file(
                 else:
                     rows[custom_id] = replace(row, item_id=member.item_id)
             landing.landed += answers.land(
-                connection, file_id, job.schema_version, list(rows.values())
+                connection,
+                file_id,
+                job.schema_version,
+                list(rows.values()),
+                price=price,
+                unasked=UNASKED,
             )
 
 

@@ -9,6 +9,7 @@ from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.migrate import require_current
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.prices.loader import load_prices
 from extraction_pipeline.providers.base import BatchProvider
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.limits import AccountLimits
@@ -46,6 +47,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
             collection.name: collection
             for collection in load_collections(settings.collections, os.environ)
         },
+        prices=load_prices(settings.prices),
         provider=provider,
     )
 

@@ -6,6 +6,7 @@ A night that runs twice, late, or for the past finds its documents submitted and
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
+from decimal import Decimal
 
 from dagster import (
     AssetExecutionContext,
@@ -66,7 +67,8 @@ class NightCounts:
     published_since: int = 0
     input_tokens_since: int = 0
     output_tokens_since: int = 0
-    cost_since: float = 0.0
+    cost_since: Decimal = Decimal(0)
+    unpriced_since: int = 0
     published: int = 0
     unreadable: int = 0
     failed: int = 0
@@ -81,6 +83,10 @@ class NightCounts:
             }
         )
 
+    def shown(self) -> dict[str, int | float]:
+        """The counts in the types that Dagster plots."""
+        return {**asdict(self), "cost_since": float(self.cost_since)}
+
 
 def refresh_collection(
     pipeline: Pipeline, collection: Collection, actor: str, to: Recorder
@@ -93,7 +99,9 @@ def refresh_collection(
     for job_id in report.submitted:
         record_submission(pipeline, job_id, to)
     with pipeline.engine.begin() as connection:
-        since = since_last_night(connection, collection.name, version.name)
+        since = since_last_night(
+            connection, collection.name, version.name, pipeline.prices.currency
+        )
         summary = summarize(connection, collection.name, version.name, version.max_attempts)
         counts = NightCounts(
             new=len(scanned.new),
@@ -106,7 +114,8 @@ def refresh_collection(
             published_since=since.published,
             input_tokens_since=since.input_tokens,
             output_tokens_since=since.output_tokens,
-            cost_since=version.prices.cost(since.input_tokens, since.output_tokens),
+            cost_since=since.cost,
+            unpriced_since=since.unpriced,
             published=summary.published,
             unreadable=summary.unreadable,
             failed=summary.failed + summary.invalid,
@@ -117,7 +126,7 @@ def refresh_collection(
             AuditEvent.NIGHT_DONE,
             actor,
             collection=collection.name,
-            details=asdict(counts),
+            details={**asdict(counts), "cost_since": str(counts.cost_since)},
         )
     return counts, report.causes
 
@@ -140,7 +149,7 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
     total = sum(night.values(), start=NightCounts())
     names = [one.name for one in fields(NightCounts)]
     table = MetadataValue.table(
-        [TableRecord({"collection": name, **asdict(counts)}) for name, counts in night.items()],
+        [TableRecord({"collection": name, **counts.shown()}) for name, counts in night.items()],
         schema=TableSchema([TableColumn(one) for one in ("collection", *names)]),
     )
     if faults:
@@ -155,7 +164,11 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
             AssetMaterialization(
                 asset_key=NIGHTLY,
                 partition=context.partition_key,
-                metadata={**asdict(total), "collections": table},
+                metadata={
+                    **total.shown(),
+                    "currency": pipeline.prices.currency or "none",
+                    "collections": table,
+                },
             )
         ]
     )

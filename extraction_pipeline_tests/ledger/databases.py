@@ -27,6 +27,7 @@ def database(server_url: str, template: str = "template0") -> Iterator[str]:
 TABLES = (
     "extractions",
     "raw_responses",
+    "request_costs",
     "result_files",
     "audit_events",
     "batch_items",

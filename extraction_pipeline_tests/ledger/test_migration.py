@@ -1,9 +1,12 @@
 """The migration makes the tables that the code knows, once, whoever runs it and how often."""
 
 from collections.abc import Iterator
+from importlib.resources import files
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine, text
 
@@ -14,6 +17,7 @@ from extraction_pipeline.ledger.states import DocumentState, ItemState, JobState
 from extraction_pipeline.ledger.tables import SCHEMA, metadata
 from extraction_pipeline_tests.faults.worker import working
 from extraction_pipeline_tests.ledger.databases import database
+from extraction_pipeline_tests.ledger.rows import HASH, insert
 
 
 @pytest.fixture
@@ -145,4 +149,71 @@ def test_a_migration_that_fails_leaves_nothing_half_done(empty: Engine) -> None:
         assert list(tables) == ["extractions"]
         connection.execute(text("DROP TABLE extraction.extractions"))
     migrate(empty)
+    require_current(empty)
+
+
+def test_answers_of_the_first_version_are_named_as_uncosted(empty: Engine) -> None:
+    """What is there when costs come: each answer gets its row, each job its estimate in tokens."""
+    config = Config()
+    folder = files("extraction_pipeline.ledger") / "migrations"
+    config.set_main_option("script_location", str(folder))
+    with empty.begin() as connection:
+        connection.execute(text("CREATE SCHEMA extraction"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    with empty.begin() as connection:
+        version = insert(connection, "extraction_versions", recipe='{"max_output_tokens": 100}')
+        job = insert(
+            connection,
+            "batch_jobs",
+            version_id=version,
+            state="prepared",
+            request_count=3,
+            payload_hash=HASH,
+            payload_bytes=2001,
+        )
+        insert(connection, "batch_jobs", version_id=version, job_key="unbuilt")
+        file = insert(connection, "result_files", batch_job_id=job)
+        answers = [("completed", 7, 5), ("expired", None, None), ("completed", None, None)]
+        for number, (outcome, used, written) in enumerate(answers):
+            document = insert(connection, "documents", document_hash=f"{number}" * 64)
+            item = insert(
+                connection,
+                "batch_items",
+                batch_job_id=job,
+                document_id=document,
+                version_id=version,
+                state="answered",
+            )
+            insert(
+                connection,
+                "raw_responses",
+                item_id=item,
+                result_file_id=file,
+                outcome=outcome,
+                input_tokens=used,
+                output_tokens=written,
+                received_at="2026-01-02T03:04:05Z",
+            )
+    assert migrate(empty) == ("0001", "0002")
+    with empty.connect() as connection:
+        costs = connection.execute(
+            text("""
+                SELECT c.input_tokens, c.output_tokens, c.amount, c.currency, c.at = r.received_at
+                FROM extraction.request_costs c JOIN extraction.raw_responses r USING (item_id)
+                ORDER BY c.item_id
+            """)
+        ).all()
+        estimates = connection.execute(
+            text("""
+                SELECT estimated_input_tokens, estimated_output_tokens, estimated_amount
+                FROM extraction.batch_jobs ORDER BY id
+            """)
+        ).all()
+    assert [tuple(row) for row in costs] == [
+        (7, 5, None, None, True),
+        (0, 0, None, None, True),
+        (None, None, None, None, True),
+    ]
+    assert [tuple(row) for row in estimates] == [(1001, 300, None), (None, None, None)]
     require_current(empty)

@@ -92,6 +92,30 @@ def test_a_night_records_what_it_did_and_a_second_one_submits_nothing(
     assert since == [4, 1, 0, 0, 0, 0]
 
 
+def test_a_night_says_what_came_in_has_cost(installed: Installed) -> None:
+    prices = installed.workplace.root / "prices.yaml"
+    prices.write_text(
+        "currency: EUR\nprices:\n  local:\n"
+        '    "*": [{valid_from: 2020-01-01, input: 1000000, output: 0}]\n'
+    )
+    installed.workplace.write(1)
+    assert night(installed, "2026-11-20").success
+    installed.driver().wait()
+    installed.workplace.environment.setenv("EXTRACTION_PRICES", str(prices))
+    installed = installed.reopened()
+    installed.workplace.write(2, start=1)
+    nights = []
+    for day in ("2026-11-21", "2026-11-22", "2026-11-23"):
+        assert night(installed, day).success
+        installed.driver().wait()
+        nights.append(metadata_of(record_of(installed, day)))
+    # At a million for a million tokens, money counts tokens.
+    assert [one["unpriced_since"] for one in nights] == [1, 0, 0]
+    assert [one["cost_since"] for one in nights] == [0.0, nights[1]["input_tokens_since"], 0.0]
+    assert nights[1]["input_tokens_since"] != 0
+    assert nights[1]["currency"] == "EUR"
+
+
 def test_the_record_of_a_night_has_a_row_for_each_collection(installed: Installed) -> None:
     installed.workplace.declare("others")
     installed = installed.reopened()

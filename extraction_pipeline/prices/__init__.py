@@ -1,0 +1,1 @@
+"""What providers ask for tokens, as the operator writes it down, and how it is read."""
