@@ -8,13 +8,13 @@ from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.polling import poll, poll_due
 from extraction_pipeline.providers.base import ProviderLimits
 from extraction_pipeline_tests.conftest import Workplace
-from extraction_pipeline_tests.faults.actions import Hold, answer, drop_before
+from extraction_pipeline_tests.faults.actions import Hold, answer, drop_before, saying
 from extraction_pipeline_tests.faults.proxy import POLL, Fault, Proxy, Route, rewritten
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 from extraction_pipeline_tests.lifecycle.limits import limited
 
 ONE_A_JOB = ProviderLimits(1, 1_000_000, None)
-PENDING = answer(200, {"id": "b", "status": "in_progress"})
+PENDING = saying(status="in_progress")
 
 
 def due_in(driven: Driven, job_id: int) -> float:
@@ -49,10 +49,20 @@ def test_every_third_poll_failing_ends_nothing(
         answer(429),
         answer(500),
         drop_before,
-        answer(200, {"id": "b", "status": "a state of next year"}),
+        saying(status="a state of next year"),
+        saying(id="batch_of_somebody_else", status="completed", output_file_id="file-1"),
         answer(200, {"no": "batch"}),
     ],
-    ids=["404 right after create", "401", "429", "500", "dropped", "unknown state", "no batch"],
+    ids=[
+        "404 right after create",
+        "401",
+        "429",
+        "500",
+        "dropped",
+        "unknown state",
+        "another batch's end",
+        "no batch",
+    ],
 )
 def test_no_answer_of_this_kind_is_an_end(
     driven: Driven, workplace: Workplace, proxy: Proxy, fault: Fault
@@ -169,10 +179,10 @@ def test_what_a_provider_says_is_kept_only_where_it_is_a_code(
     workplace.write(1)
     (job_id,) = driven.submitted()
     said = "Mr. Fictional Name\0cannot be processed"
-    proxy.plan(POLL, answer(200, {"id": "b", "status": said}))
+    proxy.plan(POLL, saying(status=said))
     assert not poll(driven.pipeline, driven.job(job_id), ACTOR).ended
-    failed = {"id": "b", "status": "failed", "errors": {"data": [{"code": said}]}}
-    proxy.plan(POLL, answer(200, failed), times=None)
+    failed = saying(status="failed", errors={"data": [{"code": said}]}, output_file_id=None)
+    proxy.plan(POLL, failed, times=None)
     driven.ended(job_id)
     job, _ = driven.collect(job_id)
     assert job.state is JobState.FAILED
