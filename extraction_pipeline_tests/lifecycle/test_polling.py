@@ -181,7 +181,8 @@ def test_what_a_provider_says_is_kept_only_where_it_is_a_code(
     said = "Mr. Fictional Name\0cannot be processed"
     proxy.plan(POLL, saying(status=said))
     assert not poll(driven.pipeline, driven.job(job_id), ACTOR).ended
-    failed = saying(status="failed", errors={"data": [{"code": said}]}, output_file_id=None)
+    errors = {"data": [{"code": said}]}
+    failed = saying(status="failed", errors=errors, output_file_id=None, request_counts=None)
     proxy.plan(POLL, failed, times=None)
     driven.ended(job_id)
     job, _ = driven.collect(job_id)
