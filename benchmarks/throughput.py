@@ -46,6 +46,9 @@ active_version: v1
 extraction_versions:
   v1: {{provider: local, model: rules-baseline}}
 """
+READER = "reader_child"
+"""In the command line of the processes that parse documents."""
+
 FILLER = (
     "The patient was admitted with symptoms of the fictional condition above and was treated on "
     "the ward. Laboratory values were within the expected range on the day of discharge. "
@@ -77,7 +80,10 @@ class Watch:
         seconds = time.perf_counter() - started
         memory: dict[str, float] = {}
         for process in _processes():
-            kind = _kind(process)
+            try:
+                kind = _kind(process)
+            except psutil.NoSuchProcess:
+                continue
             memory[kind] = max(memory.get(kind, 0.0), _peak(process))
         self.stages.append(Stage(name, seconds, memory))
 
@@ -102,7 +108,9 @@ def _processes() -> list[psutil.Process]:
 def _kind(process: psutil.Process) -> str:
     if process.pid == os.getpid():
         return "pipeline"
-    return "postgres" if process.name() == "postgres" else "batch server"
+    if process.name() == "postgres":
+        return "postgres"
+    return "reader" if any(READER in part for part in process.cmdline()) else "batch server"
 
 
 def _reset_peak(process: psutil.Process) -> None:

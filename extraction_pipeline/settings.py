@@ -98,6 +98,11 @@ class Settings(BaseSettings):
         "queued_tokens, jobs_at_once.",
     )
 
+    delete_at_provider: bool = Field(
+        default=False,
+        description="Delete payload and results at the provider once they are collected.",
+    )
+
     local_base_url: str = Field(
         default="http://127.0.0.1:8765/v1", description="Base URL of the local batch server."
     )

@@ -142,7 +142,9 @@ def test_every_setting_is_in_the_table_with_its_default() -> None:
     fields = {f"EXTRACTION_{name.upper()}": field for name, field in Settings.model_fields.items()}
     assert set(rows) == set(fields)
     for name, field in fields.items():
-        if isinstance(field.default, int | float):
+        if isinstance(field.default, bool):
+            assert rows[name] == f"`{str(field.default).lower()}`", name
+        elif isinstance(field.default, int | float):
             assert float(rows[name].strip("`")) == field.default, name
 
 

@@ -84,6 +84,7 @@ class AuditEvent(StrEnum):
     JOB_ENDED = "job_ended"
     JOB_COLLECTED = "job_collected"
     JOB_PUBLISHED = "job_published"
+    PROVIDER_CLEANED = "provider_cleaned"
     DUPLICATE_JOB = "duplicate_job"
     FOREIGN_RESULT = "foreign_result"
     REPEATED_RESULT = "repeated_result"

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import jobs as ledger_jobs
+from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.publishing import publish_job
@@ -157,6 +158,8 @@ def collect_batch_results(
             return
         recorded = record_submission(opened, job_row.id, to)
         recorded += record_results(opened, job_row.id, to)
+        for fault in clean_up(opened, context.run_id):
+            context.log.warning(fault)
     context.add_output_metadata(
         {
             "landed": landing.landed,

@@ -6,7 +6,7 @@ many requests it holds. The proof is in its results, which exist once it has end
 in them begins with a hash of the job key.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
@@ -37,6 +37,7 @@ from extraction_pipeline.providers.base import (
     UndecodableResult,
 )
 from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.deletion import delete
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
@@ -186,6 +187,11 @@ class AnthropicBatchProvider:
         except CallRefused as refusal:
             return end_instead(refusal, lambda: self.status(job_id))
         return job_status(reply.value, reply.call)
+
+    def clean_up(self, job_id: str | None, file_ids: Sequence[str]) -> None:
+        """Delete the batch, with its requests and results."""
+        if job_id is not None:
+            delete(self._http, f"{PATH}/{path_segment(job_id)}")
 
 
 def build_anthropic(endpoint: ProviderEndpoint) -> AnthropicBatchProvider:

@@ -5,7 +5,7 @@ other methods make HTTP calls through `providers.http` and raise `providers.erro
 Nothing in this package knows Dagster or the database.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -338,3 +338,10 @@ class BatchProvider(Protocol):
 
     def cancel(self, job_id: str) -> JobStatus:
         """Ask the provider to stop the job; results that are paid for stay."""
+
+    def clean_up(self, job_id: str | None, file_ids: Sequence[str]) -> None:
+        """Delete what the provider still holds of a job whose results are stored: its payload and
+        results among `file_ids`, and the job itself where that holds them.
+
+        What is gone already, or cannot be deleted there, is no error; it may be asked for again.
+        """

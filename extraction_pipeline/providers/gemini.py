@@ -5,7 +5,7 @@ Creation is not idempotent, as the guide says, so the job key travels as the bat
 by which a job that may have been made is looked for.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ from extraction_pipeline.providers.base import (
     SubmissionReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.deletion import delete
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
@@ -177,6 +178,15 @@ class GeminiBatchProvider:
         except CallRefused as refusal:
             return end_instead(refusal, lambda: self.status(job_id))
         return self.status(job_id)
+
+    def clean_up(self, job_id: str | None, file_ids: Sequence[str]) -> None:
+        """Delete the payload, and the batch with its results."""
+        for file_id in file_ids:
+            # Results are files of the batch: the file service does not delete those.
+            if file_id.startswith("files/") and not file_id.startswith("files/batch-"):
+                self._files.delete(file_id)
+        if job_id is not None:
+            delete(self._http, _job_path(job_id))
 
 
 def build_gemini(endpoint: ProviderEndpoint) -> GeminiBatchProvider:

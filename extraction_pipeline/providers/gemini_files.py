@@ -6,8 +6,8 @@ from pathlib import Path
 import orjson
 
 from extraction_pipeline.providers.base import FailureKind, UploadReceipt
+from extraction_pipeline.providers.deletion import delete, holds_file
 from extraction_pipeline.providers.errors import CallFailed, CallRefused
-from extraction_pipeline.providers.file_calls import delete_file, holds_file
 from extraction_pipeline.providers.gemini_wire import FileBody, WireFile
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
@@ -93,4 +93,4 @@ class GeminiFiles:
 
     def delete(self, file_id: str) -> None:
         """Delete a file; a batch cannot be created with it afterwards."""
-        delete_file(self._http, f"/v1beta/{resource('files', file_id)}")
+        delete(self._http, f"/v1beta/{resource('files', file_id)}")

@@ -6,7 +6,7 @@ no list to search, so a call whose outcome is unknown is settled by repeating it
 nothing can prove anything and the verdict is `UNCERTAIN`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -169,6 +169,9 @@ class InfraiBatchProvider:
         """What the provider says of a capability now, such as `ai.batch.submit`."""
         path = f"/v1/discovery/{path_segment(capability)}"
         return self._http.get(path, read_contract).value
+
+    def clean_up(self, job_id: str | None, file_ids: Sequence[str]) -> None:
+        """Nothing: no page says how a batch, or what it holds, is deleted."""
 
 
 def build_infrai(endpoint: ProviderEndpoint) -> InfraiBatchProvider:

@@ -5,7 +5,7 @@ idempotent at OpenAI (nothing of the kind is documented), so the job key travels
 batch's metadata and in the payload's file name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -168,6 +168,11 @@ class OpenAIBatchProvider:
         except CallRefused as refusal:
             return end_instead(refusal, lambda: self.status(job_id))
         return job_status(reply.value, reply.call)
+
+    def clean_up(self, job_id: str | None, file_ids: Sequence[str]) -> None:
+        """Delete payload and results; batches themselves cannot be deleted, and hold no text."""
+        for file_id in file_ids:
+            self.files.delete(file_id)
 
 
 def build_openai(endpoint: ProviderEndpoint) -> OpenAIBatchProvider:

@@ -5,7 +5,7 @@ from pathlib import Path
 from requests_toolbelt import MultipartEncoder
 
 from extraction_pipeline.providers.base import UploadReceipt
-from extraction_pipeline.providers.file_calls import delete_file, holds_file
+from extraction_pipeline.providers.deletion import delete, holds_file
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
 from extraction_pipeline.providers.openai_wire import WireFile
@@ -42,4 +42,4 @@ class OpenAIFiles:
 
     def delete(self, file_id: str) -> None:
         """Delete a file; a batch that is created with it afterwards fails its validation."""
-        delete_file(self._http, f"/files/{path_segment(file_id)}")
+        delete(self._http, f"/files/{path_segment(file_id)}")

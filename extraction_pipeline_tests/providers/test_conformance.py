@@ -274,6 +274,22 @@ def test_a_deleted_payload_makes_no_job(sent, provider):
     assert not sent.search().found
 
 
+def test_what_a_provider_holds_of_a_job_can_be_deleted(sent, provider):
+    sent.write_notes(2)
+    receipt = sent.upload()
+    status = ended(provider, provider.submit(sent.submission(receipt)).job_id)
+    files = [one.reference for one in status.results] + ([receipt.input_id] if receipt else [])
+    for _ in range(2):
+        provider.clean_up(status.job_id, files)
+    if provider.name == "infrai":
+        return  # it documents no way
+    for result in status.results:
+        with pytest.raises(CallRefused), provider.download(result) as chunks:
+            list(chunks)
+    if receipt is not None:
+        assert not provider.files.holds(receipt.input_id)
+
+
 def test_what_is_not_there_is_refused(provider):
     for call in (provider.status, provider.cancel):
         with pytest.raises(CallRefused) as caught:

@@ -1,4 +1,4 @@
-"""Asking for and deleting a file, alike at all providers that keep files."""
+"""Asking for and deleting what lies at a provider, alike for all of them."""
 
 from http import HTTPStatus
 
@@ -20,10 +20,10 @@ def holds_file(http: HttpClient, path: str) -> bool:
     return True
 
 
-def delete_file(http: HttpClient, path: str) -> None:
-    """Delete the file at `path`. Raises `CallRefused`, `CallFailed`.
+def delete(http: HttpClient, path: str) -> None:
+    """Delete what is at `path`. Raises `CallRefused`, `CallFailed`.
 
-    That there is no such file, or no such route (compatible servers leave it out), is no error.
+    That there is no such thing, or no such route (compatible servers leave it out), is no error.
     """
     try:
         http.delete(path)

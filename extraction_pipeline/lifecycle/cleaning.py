@@ -1,0 +1,36 @@
+"""Cleaning: what a provider holds of a collected job is deleted there, where a setting asks for it.
+
+Payload and results are stored here by then. What could not be deleted is tried again later, and a
+provider that cannot be reached holds nothing else up.
+"""
+
+from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.ledger import cleaned
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.states import AuditEvent
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.providers.errors import ProviderError
+
+MOST_AT_ONCE = 100
+"""Jobs of one call; what is more is left for the next."""
+
+
+def clean_up(pipeline: Pipeline, actor: str) -> list[str]:
+    """Delete what providers hold of collected jobs; a line for each job that it did not work for.
+
+    Does nothing where `EXTRACTION_DELETE_AT_PROVIDER` is not set.
+    """
+    if not pipeline.settings.delete_at_provider:
+        return []
+    with pipeline.engine.connect() as connection:
+        due = cleaned.jobs_to_clean(connection, MOST_AT_ONCE)
+    faults: list[str] = []
+    for job in due:
+        try:
+            pipeline.provider(job.provider).clean_up(job.job_id, job.file_ids)
+        except (ProviderError, ConfigurationError) as error:
+            faults.append(f"Job {job.job_key} could not be deleted at {job.provider}: {error}")
+            continue
+        with pipeline.engine.begin() as connection:
+            note(connection, AuditEvent.PROVIDER_CLEANED, actor, job=job.id)
+    return faults

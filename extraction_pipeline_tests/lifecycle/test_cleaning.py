@@ -1,0 +1,62 @@
+"""What a provider holds of a collected job is deleted there, once, where the setting says so."""
+
+from extraction_pipeline.lifecycle.cleaning import clean_up
+from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.faults.actions import answer
+from extraction_pipeline_tests.faults.proxy import DELETE_FILE, Proxy
+from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+
+
+def cleaning(driven: Driven, workplace: Workplace) -> Driven:
+    return Driven(workplace.open(DELETE_AT_PROVIDER="true"), driven.server)
+
+
+def files_at(driven: Driven) -> list[str]:
+    rows = driven.rows("SELECT input_id FROM extraction.batch_jobs")
+    results = driven.rows("SELECT reference FROM extraction.result_files")
+    files = driven.pipeline.provider("local").files
+    assert files is not None
+    return [row[0] for row in (*rows, *results) if files.holds(row[0])]
+
+
+def test_payload_and_results_go_once_they_are_collected(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(2)
+    (job_id,) = driven.submitted()
+    driven = cleaning(driven, workplace)
+    assert clean_up(driven.pipeline, ACTOR) == []  # it is under way
+    driven.ended(job_id)
+    assert clean_up(driven.pipeline, ACTOR) == []  # its results are not stored
+    assert proxy.count(DELETE_FILE) == 0
+    driven.collect(job_id)
+    assert len(files_at(driven)) == 2
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert files_at(driven) == []
+    assert len(driven.publish(job_id).published) == 2
+    deleted = proxy.count(DELETE_FILE)
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert proxy.count(DELETE_FILE) == deleted == 2
+    assert driven.audited()["provider_cleaned"] == 1
+
+
+def test_what_could_not_be_deleted_is_named_and_tried_again(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    driven = cleaning(driven, workplace)
+    driven.finished(job_id)
+    proxy.plan(DELETE_FILE, answer(500))
+    (fault,) = clean_up(driven.pipeline, ACTOR)
+    assert driven.job(job_id).job_key in fault
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert files_at(driven) == []
+
+
+def test_without_the_setting_everything_stays(driven: Driven, workplace: Workplace) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    driven.finished(job_id)
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert len(files_at(driven)) == 2
