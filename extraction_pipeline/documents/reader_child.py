@@ -26,12 +26,12 @@ from extraction_pipeline.documents.reading import read_document
 
 REQUEST = struct.Struct("!IQ")
 """Before each document: the bytes of its name and of its content, which follow."""
-REPLY = struct.Struct("!Q?")
-"""Before each answer: the bytes of its JSON, and whether the process goes on to another one."""
+REPLY = struct.Struct("!Q")
+"""Before each answer: the bytes of its JSON."""
 
-_GRACE_SECONDS = 5.0
-"""The reader looks at the clock itself and then says where it was; the signal is for when it
-cannot."""
+_PATIENCE = 1.1
+"""Times the limit, after which the process is ended: the reader looks at the clock itself and then
+says where it was, and the signal is for when it cannot."""
 
 
 def main() -> None:
@@ -43,8 +43,7 @@ def main() -> None:
     os.dup2(2, 1)
     requests = sys.stdin.buffer
     while header := requests.read(REQUEST.size):
-        if not _answer(header, requests, replies, limits):
-            return
+        _answer(header, requests, replies, limits)
 
 
 def _bound(limits: ReadLimits) -> None:
@@ -57,9 +56,9 @@ def _bound(limits: ReadLimits) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
 
 
-def _answer(header: bytes, requests: BinaryIO, replies: BinaryIO, limits: ReadLimits) -> bool:
+def _answer(header: bytes, requests: BinaryIO, replies: BinaryIO, limits: ReadLimits) -> None:
     name_length, content_length = REQUEST.unpack(header)
-    signal.setitimer(signal.ITIMER_REAL, limits.seconds + _GRACE_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE * limits.seconds)
     read: ReadableText | Unreadable
     try:
         name = requests.read(name_length).decode("utf-8")
@@ -71,16 +70,8 @@ def _answer(header: bytes, requests: BinaryIO, replies: BinaryIO, limits: ReadLi
         )
         answer = orjson.dumps(asdict(read))
     signal.setitimer(signal.ITIMER_REAL, 0)
-    goes_on = _largest_size() < limits.memory_bytes // 4
-    replies.write(REPLY.pack(len(answer), goes_on) + answer)
+    replies.write(REPLY.pack(len(answer)) + answer)
     replies.flush()
-    return goes_on
-
-
-def _largest_size() -> int:
-    """The most memory this process ever had, in bytes: what it took once may be in pieces."""
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else size * 1024
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 Parsers meet files that make them take all memory or never end. Neither can be stopped in this
 process, so everything but plain text is read by a child with a bound on its memory and its time.
-One child serves one document after the other; a new one is started only when the last one ended.
-It ends with its `DocumentReader`, and by itself when this process is gone.
+One child serves many documents, one after the other. It ends with its `DocumentReader`, and by
+itself when this process is gone.
 """
 
 import contextlib
@@ -32,6 +32,11 @@ from extraction_pipeline.errors import SourceError
 _CRASHES = frozenset(
     -one for one in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 )
+_CRASHED = Unreadable(
+    UnreadableReason.TRUNCATED_OR_CORRUPT, None, "the file makes its reader crash"
+)
+_MOST_SERVED = 1000
+"""Documents after which a child is replaced, so that what parsers leak stays small."""
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "LANG", "LC_ALL")
 """All that a child gets of this process's environment, which has keys and passwords in it."""
 
@@ -42,6 +47,8 @@ class DocumentReader:
     def __init__(self, limits: ReadLimits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._child: subprocess.Popen[bytes] | None = None
+        self._served = 0
+        """Documents that the child has answered."""
 
     def __enter__(self) -> Self:
         return self
@@ -62,41 +69,51 @@ class DocumentReader:
         """
         if is_plain(content, name):
             return read_document(content, name, limits=self.limits)
-        whole = False
+        used = self._served > 0
+        read = self._read_apart(content, name)
+        if used and _may_lie_with_the_child(read):
+            # What earlier documents left behind is not held against this one.
+            self._end()
+            read = self._read_apart(content, name)
+        if isinstance(read, Unreadable) and read.reason is UnreadableReason.TOO_LARGE:
+            self._end()
+        return read
+
+    def _read_apart(self, content: bytes, name: str) -> ReadableText | Unreadable:
+        answered = False
         try:
-            read = self._ask(content, name)
-            whole = True
+            read = self._answer(content, name)
+            answered = True
         except (EOFError, BrokenPipeError):
             assert self._child is not None
             return _ending(self._child.wait())
         finally:
             # An interrupt in between would leave an answer that the next question gets.
-            if not whole:
+            if not answered:
                 self._end()
         return read
 
-    def _ask(self, content: bytes, name: str) -> ReadableText | Unreadable:
+    def _answer(self, content: bytes, name: str) -> ReadableText | Unreadable:
         child = self._running()
         assert child.stdin is not None
         named = name.encode("utf-8", "replace")
         child.stdin.write(REQUEST.pack(len(named), len(content)) + named)
         child.stdin.write(content)
         child.stdin.flush()
-        length, goes_on = REPLY.unpack(_exactly(child, REPLY.size))
-        read = _read_of(orjson.loads(_exactly(child, length)))
-        if not goes_on:
-            self._end()
-        return read
+        (length,) = REPLY.unpack(_exactly(child, REPLY.size))
+        self._served += 1
+        return _read_of(orjson.loads(_exactly(child, length)))
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._child is not None and self._child.poll() is not None:
+        ended = self._child is not None and self._child.poll() is not None
+        if ended or self._served >= _MOST_SERVED:
             self._end()
         if self._child is None:
             self._child = _started(self.limits)
         return self._child
 
     def _end(self) -> None:
-        child, self._child = self._child, None
+        child, self._child, self._served = self._child, None, 0
         if child is None:
             return
         child.kill()
@@ -144,6 +161,12 @@ def _read_of(answer: dict[str, Any]) -> ReadableText | Unreadable:
     return ReadableText(**{**answer, "kind": kind})
 
 
+def _may_lie_with_the_child(read: ReadableText | Unreadable) -> bool:
+    return read == _CRASHED or (
+        isinstance(read, Unreadable) and read.reason is UnreadableReason.TOO_LARGE
+    )
+
+
 def _ending(code: int) -> Unreadable:
     """What the end of a child says about the document that it was reading."""
     if code == -signal.SIGALRM:
@@ -151,9 +174,7 @@ def _ending(code: int) -> Unreadable:
             UnreadableReason.TOOK_TOO_LONG, None, "reading took too long and was ended"
         )
     if code in _CRASHES:
-        return Unreadable(
-            UnreadableReason.TRUNCATED_OR_CORRUPT, None, "the file makes its reader crash"
-        )
+        return _CRASHED
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
     raise SourceError(
         f"The process that read a file of the source was ended {how}.",

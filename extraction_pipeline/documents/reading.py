@@ -196,7 +196,7 @@ class _Visit:
     def _read_json(self, text: str, encoding: str, name: str) -> Extracted | None:
         self._is(DocumentKind.JSON)
         try:
-            value = parse_json(text)
+            value = parse_json(text, self._limits.characters)
         except ValueError:
             if not claims_json(name):
                 # A note that begins with a bracket, as de-identified notes do.

@@ -11,7 +11,7 @@ from extraction_pipeline.documents.readable import (
 )
 from extraction_pipeline.documents.readers.markup import local_name, text_within, write_markup
 from extraction_pipeline.documents.readers.text_blocks import TextBlocks
-from extraction_pipeline.documents.readers.xml_tree import check_elements
+from extraction_pipeline.documents.readers.xml_tree import check_elements, goes_beyond_limits
 
 
 def read_html(text: str, encoding: str | None, reading: Reading) -> Extracted:
@@ -46,8 +46,12 @@ def parse_html(text: str, limits: ReadLimits) -> etree._Element | None:
     )
     try:
         root = etree.fromstring(text.encode("utf-8", "replace"), parser)
-    except etree.XMLSyntaxError:
-        # Raised only where no element at all was found.
+    except etree.XMLSyntaxError as error:
+        if goes_beyond_limits(error):
+            raise NotReadable(
+                UnreadableReason.TOO_LARGE, "reading the HTML needs too much memory"
+            ) from None
+        # Raised otherwise only where no element at all was found.
         return None
     if any(entry.level >= etree.ErrorLevels.FATAL for entry in parser.error_log):
         # The parser gives up at such an error and drops the rest without raising.

@@ -20,8 +20,14 @@ ReadString = Callable[[str, str, dict[str, JsonValue]], str | None]
 _DEEPEST_INDENT = 80
 
 
-def parse_json(text: str) -> JsonValue:
-    """The parsed text. Raises ValueError if it is not JSON, RecursionError if nested too deeply."""
+def parse_json(text: str, most_characters: int) -> JsonValue:
+    """The parsed text. Raises NotReadable if its outline would be longer than allowed.
+
+    Raises ValueError if it is not JSON, RecursionError if nested too deeply.
+    """
+    # A comma parts two values, which take a character each, or is a character itself.
+    if text.count(",") > most_characters:
+        raise _too_long(most_characters)
     parsed: JsonValue = json.loads(
         text,
         # A line separator inside a string is a line feed by now, which JSON itself forbids.
@@ -46,10 +52,7 @@ def outline(value: JsonValue, read_string: ReadString, most_characters: int) -> 
         characters += sum(map(len, lines[checked:]))
         checked = len(lines)
         if characters > most_characters:
-            raise NotReadable(
-                UnreadableReason.TOO_LARGE,
-                f"the text has more than {most_characters:,} characters, which is the limit",
-            )
+            raise _too_long(most_characters)
         first, rest, name, value, parent = pending.pop()
         if isinstance(value, (dict, list)) and value:
             if name:
@@ -77,6 +80,13 @@ def outline(value: JsonValue, read_string: ReadString, most_characters: int) -> 
         else:
             lines.append(f"{first}{name}: {shown}" if name else first + shown)
     return "\n".join(lines)
+
+
+def _too_long(most_characters: int) -> NotReadable:
+    return NotReadable(
+        UnreadableReason.TOO_LARGE,
+        f"the text has more than {most_characters:,} characters, which is the limit",
+    )
 
 
 def _scalar(
