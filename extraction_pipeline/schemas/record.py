@@ -3,7 +3,8 @@
 | value in the record | what it says                                                               |
 |---------------------|----------------------------------------------------------------------------|
 | `null`              | The document does not state this. For a list: there is no such section, or |
-|                     | the section says nothing ("not available", "no data").                     |
+|                     | the section says nothing ("not available", "no data") or is left blank: a  |
+|                     | list has no blank of its own, and `[]` would deny what was not entered.    |
 | `[]`                | The document states that there is none ("No known allergies").             |
 | `""`                | The document has a place for this and leaves it blank ("Follow-up: ___").  |
 

@@ -10,6 +10,7 @@ from extraction_pipeline.batch_server.baseline.items import (
     sentences,
     table,
 )
+from extraction_pipeline.batch_server.baseline.names import named, plain
 from extraction_pipeline.batch_server.baseline.negation import Saying, saying
 from extraction_pipeline.schemas.discharge_summary import Diagnosis
 
@@ -44,6 +45,10 @@ _IS_SENTENCE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|can|should|continue|increase|reports?|recommend\w*"
     r"|order|presents?|start|discuss\w*|made|worse)\b|: ",
     re.IGNORECASE,
+)
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_RANK = re.compile(
+    r"^(?:principal|primary|main|final|secondary|other)(?: diagnos[ie]s)?:\s*", re.IGNORECASE
 )
 _TAG = re.compile(
     r"\s*\((?:disorder|finding|situation|procedure|regime/therapy|[^)]{0,30}"
@@ -159,8 +164,9 @@ def _undenied(
 def _from_listing(body: str) -> Iterator[tuple[str, str]]:
     parts = listing(body)
     if parts.is_marked:
-        for sentence in sentences(parts.lead)[:1]:
-            yield from _split(sentence)
+        for passage in _BLANK_LINE.split(parts.lead):
+            for sentence in sentences(passage)[:1]:
+                yield from _split(sentence)
         for item in parts.items:
             first = sentences(item)[:1]
             if first and (name := _named(first[0])):
@@ -174,7 +180,9 @@ def _from_listing(body: str) -> Iterator[tuple[str, str]]:
 def _split(sentence: str) -> Iterator[tuple[str, str]]:
     starts = [0]
     for match in _LIST_BREAK.finditer(sentence):
-        if not _QUALIFIES.match(sentence, match.end()):
+        before = sentence[: match.start()]
+        in_brackets = before.count("(") > before.count(")")
+        if not in_brackets and not _QUALIFIES.match(sentence, match.end()):
             starts.append(match.end())
     for start, end in zip(starts, [*starts[1:], len(sentence)], strict=True):
         words = sentence[start:end].strip(" ,")
@@ -184,11 +192,14 @@ def _split(sentence: str) -> Iterator[tuple[str, str]]:
 
 def _named(words: str) -> str | None:
     """The diagnosis in `words`, or `None` where they are no name of one."""
-    line = one_line(words).strip(" .,-•")
+    line = _RANK.sub("", one_line(plain(words)).strip(" .,-•"), count=1)
     if _NARRATES.match(line) or saying(line) is not Saying.SOMETHING:
         return None
     line = _TAG.sub("", _SUBORDINATE.split(line, maxsplit=1)[0])
     line = _LEADS_IN.sub("", line, count=1).removesuffix(" and").strip(" .,:")
     if _IS_SENTENCE.search(line) or line.endswith("ly"):
         return None
-    return line if 3 <= len(line) <= _LONGEST_NAME and line[0].isalnum() else None
+    name = named(line)
+    if name is None or not 3 <= len(name) <= _LONGEST_NAME or not name[0].isalnum():
+        return None
+    return name

@@ -24,6 +24,8 @@ DISPOSITION = "disposition"
 FOLLOW_UP = "follow_up"
 INSTRUCTIONS = "instructions"
 ASSESSMENT = "assessment"
+OTHER = "other"
+"""What no field is read from, and what ends the section before it."""
 
 _DRUGS = "medications medication meds medicines prescriptions"
 _DIAGNOSES = "diagnosis diagnoses dx"
@@ -55,7 +57,7 @@ VOCABULARY = Vocabulary(
         concept(
             FURTHER_DIAGNOSES,
             "secondary additional other associated comorbid",
-            _DIAGNOSES,
+            f"{_DIAGNOSES} conditions",
             companions="discharge medical",
         ),
         concept(
@@ -73,7 +75,7 @@ VOCABULARY = Vocabulary(
             DISCHARGE_MEDICATIONS,
             "discharge home",
             _DRUGS,
-            companions="instructions list going new current",
+            companions="instructions list going new current take start continue",
         ),
         concept(
             HOSPITAL_MEDICATIONS,
@@ -81,7 +83,11 @@ VOCABULARY = Vocabulary(
             _DRUGS,
             companions="during stay",
         ),
-        concept(MEDICATIONS, _DRUGS, companions="current list active outpatient take new"),
+        concept(
+            MEDICATIONS,
+            _DRUGS,
+            companions="current list active outpatient take new given prescribed",
+        ),
         concept(
             PROCEDURES,
             "procedure procedures operation operations surgeries",
@@ -98,11 +104,12 @@ VOCABULARY = Vocabulary(
             companions="chief complaint",
         ),
         concept(COURSE, "course", companions="brief history stay clinical summary by problem"),
+        concept(COURSE, "summary progress", companions="stay brief clinical"),
         concept(CONDITION, "condition", companions="discharge final"),
         concept(DISPOSITION, "disposition destination", companions="discharge final"),
         concept(
             FOLLOW_UP,
-            "followup appointments appointment",
+            "followup appointments appointment review",
             companions="care instructions plan plans discharge future",
         ),
         concept(
@@ -114,6 +121,15 @@ VOCABULARY = Vocabulary(
             ASSESSMENT,
             "assessment assessments impression impressions",
             companions="plan clinical",
+        ),
+        concept(
+            OTHER,
+            "results result vitals vital immunizations immunization functional mental cognitive "
+            "goals goal concerns encounters payers payer insurance equipment examination "
+            "laboratory imaging presentation lifestyle stopped directives",
+            companions="health history section list status signs medical physical social tests "
+            "test studies diagnostic data last filed discharge key worth knowing other advance "
+            "medications medicines providers",
         ),
     ),
     fillers=words_of("the of at on upon for and or to from hospital s in a patient is"),

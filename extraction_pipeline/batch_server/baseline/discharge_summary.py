@@ -28,6 +28,7 @@ from extraction_pipeline.batch_server.baseline.medications import (
     listed_medications,
     medications_in,
 )
+from extraction_pipeline.batch_server.baseline.negation import Saying, saying
 from extraction_pipeline.batch_server.baseline.procedures import (
     procedures_in,
     procedures_undergone,
@@ -251,6 +252,9 @@ def _allergies(document: _Document) -> list[Allergy] | None:
     found = [item for items in listed if items for item in items]
     if found or any(items is not None for items in listed):
         return found[:MOST_ITEMS]
+    if any(saying(body) is Saying.SOMETHING for body in document.bodies(headings.ALLERGIES)):
+        # The section names one that the rules cannot read, whatever is said elsewhere.
+        return None
     return [] if denied_in(document.text[:_LONGEST_PROSE]) else None
 
 

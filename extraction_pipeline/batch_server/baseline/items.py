@@ -16,14 +16,16 @@ _BULLET = re.compile(
 )
 _RUN_IN_NUMBER = re.compile(r"[0-9]{1,2}[.)]\s+")
 _BEFORE_NUMBER = frozenset(" \t\n,.:;")
-_STOP = re.compile(r"[.!?;][\s,]+(?=[A-Z0-9(•\-])")
+_STOP = re.compile(r"[.!?;][\s,]+(?=[\"'\u2018\u201c*]{0,3}[A-Z]|[0-9(•\-])")
 _WORD_BEFORE_STOP = re.compile(r"[\w)%\"']{2}$")
 _ABBREVIATIONS = ("Dr", "Mr", "Ms", "Mrs", "No", "vs", "St")
-_ANY_COLUMN = words_of(
+COLUMN_WORDS = words_of(
     "name description code codes system status date dates time range start end stop effective type "
     "details comment comments reported entered by severity value location site target performer "
-    "performed onset age service delivery notes"
+    "performed onset age service delivery note notes group and unit units observation result loinc "
+    "snomed ct cpt icd cm susceptibility"
 )
+"""Words that the headings of any table's columns consist of."""
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _WRAPPED_WIDTH = 60
 _BROKEN_WIDTH = 40
@@ -43,6 +45,11 @@ class Row:
                 if word in heading.split():
                     return value or None
         return None
+
+    def coded_description(self) -> str | None:
+        """The words beside a code in a table that describes codes; none where codes go on."""
+        is_first = next(iter(self.cells.values()), "") != ""
+        return self.cells.get("code description") if is_first else None
 
 
 @dataclass(frozen=True)
@@ -114,18 +121,24 @@ def table(body: str, headings: frozenset[str]) -> list[Row]:
     A row is a heading if half of its cells consist of column words alone, `headings` or those of
     any table. Rows before the first heading are left out.
     """
-    known_words = headings | _ANY_COLUMN
+    known_words = headings | COLUMN_WORDS
     rows: list[Row] = []
     columns: list[str] = []
+    edged = False
     for line in body[:_LONGEST_BODY].splitlines():
         if "|" not in line:
             continue
-        cells = [one_line(cell) for cell in line.strip().strip("|").split("|")]
-        names = [" ".join(re.findall(r"[a-z]+", cell.lower())) for cell in cells]
+        cells = [one_line(cell) for cell in line.split("|")]
+        # Markdown draws a stroke at both edges; elsewhere one at the beginning ends a blank cell,
+        # as in the further codings of the entry above.
+        without_edge = cells[1:] if not cells[0] else cells
+        names = [" ".join(re.findall(r"[a-z]+", cell.lower())) for cell in without_edge]
         known = sum(bool(name) and known_words.issuperset(name.split()) for name in names)
-        if known and known * 2 >= sum(bool(cell) for cell in cells):
+        if known and known * 2 >= sum(map(bool, without_edge)):
             columns = names
+            edged = len(without_edge) < len(cells)
         elif columns:
+            cells = without_edge if edged else cells
             rows.append(Row(dict(zip(columns, cells, strict=False)), line.strip()))
         if len(rows) >= MOST_ITEMS:
             break

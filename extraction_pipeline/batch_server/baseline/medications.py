@@ -13,6 +13,7 @@ from extraction_pipeline.batch_server.baseline.items import (
     sentences,
     table,
 )
+from extraction_pipeline.batch_server.baseline.names import named, plain
 from extraction_pipeline.batch_server.baseline.negation import Saying, saying
 
 _NAME_ENDS = re.compile(
@@ -64,8 +65,8 @@ _ATTRIBUTE = re.compile(
 )
 _ENDS = (DOSE, ROUTE, FREQUENCY, _NAME_ENDS)
 _COLUMNS = words_of(
-    "medication medications drug brand dose dosage route frequency instructions directions sig "
-    "rxnorm"
+    "medication medications medicine medicines drug brand dose dosage strength route frequency how "
+    "often change instructions directions sig rxnorm"
 )
 
 
@@ -152,7 +153,7 @@ def medications_in(
                 found.append(_known(part, known, is_listed))
             elif unknown := _unknown(part, is_listed, names_only):
                 found.append(unknown)
-    return found
+    return [item for item in found if named(item.name) is not None]
 
 
 def _parts(sentence: str, is_one: bool) -> list[tuple[int, int]]:
@@ -212,7 +213,9 @@ def _unknown(part: str, is_listed: bool, names_only: bool) -> FoundMedication | 
         return None
     detailed = ROUTE.search(part) or FREQUENCY.search(part)
     dosed = dose and (detailed or (is_listed and not dose[0].endswith("%")))
-    if not (dosed or (names_only and len(words) <= 4)):
+    # "Review: in two weeks" is a label and what it says.
+    is_name = names_only and len(words) <= 4 and ":" not in part
+    if not (dosed or is_name):
         return None
     return _mention(part, name, dose)
 
@@ -223,7 +226,7 @@ def _mention(part: str, name: str, dose: re.Match[str] | None) -> FoundMedicatio
         dose = DOSE.search(part, dose.end()) or dose
     route, frequency = ROUTE.search(part), FREQUENCY.search(part)
     return FoundMedication(
-        name=one_line(name),
+        name=named(name) or one_line(name),
         dose=dose[0] if dose else None,
         route=route[0] if route else None,
         frequency=frequency[0] if frequency else None,
@@ -243,7 +246,7 @@ def _start_of_unknown(part: str, dose: re.Match[str] | None) -> int:
 
 
 def _trimmed(name: str) -> str:
-    name = name.strip()
+    name = plain(name).strip("*_ \t\r\n")
     for _ in range(4):
         shorter = _TRAILING.sub("", name).strip()
         if shorter == name:
@@ -253,19 +256,20 @@ def _trimmed(name: str) -> str:
 
 
 def _from_row(row: Row) -> FoundMedication | None:
-    named = row.cell("medication", "drug", "name")
-    if named is None or saying(named) is not Saying.SOMETHING:
+    # Beside a code stands the drug; what stands before may be the group that it belongs to.
+    cell = row.cell("medication", "medicine", "drug", "name") or row.coded_description()
+    if cell is None or saying(cell) is not Saying.SOMETHING or (name := named(cell)) is None:
         return None
-    mentions = medications_in(named, is_listed=True, is_one=True)
+    mentions = medications_in(name, is_listed=True, is_one=True)
     read = mentions[0] if mentions else None
     instructions = row.cell("instructions", "directions", "sig") or ""
     frequency = FREQUENCY.search(instructions)
     route = ROUTE.search(instructions)
     return FoundMedication(
-        name=named if read is None else read.name,
+        name=name if read is None else read.name,
         dose=row.cell("dose", "dosage") or (read.dose if read else None),
         route=row.cell("route") or (read.route if read else None) or (route[0] if route else None),
-        frequency=row.cell("frequency")
+        frequency=row.cell("frequency", "often")
         or (read.frequency if read else None)
         or (frequency[0] if frequency else None),
         words=row.line,

@@ -3,6 +3,7 @@
 import re
 
 from extraction_pipeline.batch_server.baseline.items import listing, one_line, sentences, table
+from extraction_pipeline.batch_server.baseline.names import named
 from extraction_pipeline.batch_server.baseline.negation import Saying, saying
 from extraction_pipeline.schemas.discharge_summary import Procedure
 
@@ -49,6 +50,11 @@ _VAGUE = re.compile(
 )
 _AFTER_ANOTHER = re.compile(r"\s(?:after|followed by)\s(?:an?\s)?", re.IGNORECASE)
 _TAG = re.compile(r"\s*\((?:procedure|regime/therapy)\)\s*$", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"(?:estimated |total )?blood loss\b|(?:no |without )?complications?\b|\w+ an(?:a)?esthesia\b",
+    re.IGNORECASE,
+)
+"""What stands beside a procedure and is none."""
 _PERFORMED = re.compile(r"\s(?:was|were|is)?\s?(?:also\s)?performed\b", re.IGNORECASE)
 _DENIED = re.compile(r"\b(?:not|never|refused|declined|no)\b[^.]{0,60}$", re.IGNORECASE)
 
@@ -58,9 +64,12 @@ def procedures_in(body: str) -> list[Procedure] | None:
     rows = table(body, _COLUMNS)
     cells = [(row.cell("procedure", "procedures", "description", "name"), row.line) for row in rows]
     found = [
-        Procedure(name=cell, evidence=[line])
+        Procedure(name=name, evidence=[line])
         for cell, line in cells
-        if cell and saying(cell) is Saying.SOMETHING and _has_word(cell)
+        if cell
+        and saying(cell) is Saying.SOMETHING
+        and _has_word(cell)
+        and (name := named(cell)) is not None
     ]
     if found:
         return found
@@ -104,7 +113,9 @@ def _is_denied(text: str, position: int) -> bool:
 def _from_sentence(sentence: str) -> list[Procedure]:
     found = []
     for part in _AFTER_ANOTHER.split(sentence):
-        name = _TAG.sub("", _PERFORMED.split(one_line(part), maxsplit=1)[0]).strip(" .,-•")
+        name = named(_TAG.sub("", _PERFORMED.split(one_line(part), maxsplit=1)[0]).strip(" .,-•"))
+        if name is None or _BESIDE.match(name):
+            continue
         if _has_word(name) and len(name) <= _LONGEST_NAME:
             found.append(Procedure(name=name, evidence=[sentence]))
     return found

@@ -111,7 +111,7 @@ def _heading_of_line(
         return None
     title = stripped.strip("*_: ")
     concept = vocabulary.concept_of(_unnumbered(title))
-    if concept is not None and not _BULLET.match(stripped):
+    if concept is not None and not _BULLET.match(stripped) and (after_blank or title[0].isupper()):
         return _Heading(title, concept, start, whole_line)
     if after_blank and _is_capitals(title) and not _BULLET.match(stripped):
         return _Heading(title, concept, start, whole_line)
