@@ -20,7 +20,6 @@ from dagster import (
 
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.liveness import working
 from extraction_pipeline.orchestration.partitions import (
     document_partitions,
     documents_asset,
@@ -119,7 +118,7 @@ def _ranged(collection: Collection, spec: AssetSpec, stage: Stage) -> AssetsDefi
     def run(
         context: AssetExecutionContext, pipeline: PipelineResource
     ) -> Iterator[MaterializeResult[None]]:
-        with working(context, pipeline) as opened:
+        with pipeline.working() as opened:
             stage(context, opened, collection)
         # A generator, because Dagster takes a returned None for an output, and would then mark
         # every document of the range as materialized.

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dagster import DagsterEvent, DagsterInstance, Definitions, ExecuteInProcessResult, RunRequest
+from dagster._core.utils import make_new_run_id
 
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.summary import summarize
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.jobs import CAUSE, WAITING, scan_collections, submit_missing
+from extraction_pipeline.orchestration.lifeline import lifeline
 from extraction_pipeline.orchestration.sensors import tick
 
 PAUSE_SECONDS = 0.25
@@ -158,12 +160,20 @@ class Driver:
         *,
         tags: Mapping[str, str] | None = None,
     ) -> "_Failed | None":
-        result = self.definitions.resolve_job_def(job_name).execute_in_process(
-            run_config={"ops": {op_name: {"config": dict(config)}}, "loggers": QUIET},
-            instance=self.instance,
-            tags=dict(tags or {}),
-            raise_on_error=False,
-        )
+        run_id = make_new_run_id()
+        try:
+            result = self.definitions.resolve_job_def(job_name).execute_in_process(
+                run_config={"ops": {op_name: {"config": dict(config)}}, "loggers": QUIET},
+                instance=self.instance,
+                tags=dict(tags or {}),
+                raise_on_error=False,
+                run_id=run_id,
+            )
+        finally:
+            # This process lives on, and the run does not, whatever became of it.
+            url = self.pipeline.settings.database_url
+            if url is not None:
+                lifeline(url.get_secret_value()).let_go(run_id)
         return _failed(result)
 
 

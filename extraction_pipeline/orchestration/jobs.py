@@ -23,7 +23,7 @@ from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.lifecycle.submission import submit_documents
-from extraction_pipeline.orchestration.liveness import working
+from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import (
     record_documents,
     record_results,
@@ -73,7 +73,7 @@ def scan_documents(
 ) -> None:
     """Scan collections and write the first stage's records."""
     found: dict[str, int] = {}
-    with working(context, pipeline) as opened:
+    with pipeline.working() as opened:
         for name in config.collections or sorted(opened.collections):
             collection = opened.collection(name)
             report = scan(opened, collection)
@@ -95,7 +95,7 @@ def submit_missing_documents(
     context: OpExecutionContext, config: SubmitConfig, pipeline: PipelineResource
 ) -> None:
     """Submit documents by hash or all that need it, and record what the provider has."""
-    with working(context, pipeline) as opened:
+    with pipeline.working() as opened:
         collection = opened.collection(config.collection)
         report = submit_documents(
             opened,
@@ -131,7 +131,7 @@ def resolve_batch_job(
     context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
 ) -> None:
     """Carry one job on, and record its submission once the provider has it."""
-    with working(context, pipeline) as opened:
+    with pipeline.working() as opened:
         job_row = _job_of(opened, config.job_key)
         sent = resolve(opened, job_row.id, context.run_id)
         recorded = record_submission(opened, job_row.id, recorder(context))
@@ -147,7 +147,7 @@ def collect_batch_results(
     context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
 ) -> None:
     """Collect, publish and record one job; whatever was done before is not done again."""
-    with working(context, pipeline) as opened:
+    with pipeline.working() as opened:
         job_row = _job_of(opened, config.job_key)
         to = recorder(context)
         try:
@@ -182,28 +182,34 @@ def _job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:
     return found
 
 
-@job(description="Look for new, changed and vanished documents in the sources.")
+@job(tags=OURS, description="Look for new, changed and vanished documents in the sources.")
 def scan_collections() -> None:
     """Scan job."""
     scan_documents()
 
 
 @job(
+    tags=OURS,
     description="Submit a collection's documents that lack an extraction, all or a list of hashes, "
-    "in one run. For a scattered selection this is cheaper than a backfill."
+    "in one run. For a scattered selection this is cheaper than a backfill.",
 )
 def submit_missing() -> None:
     """Submit job."""
     submit_missing_documents()
 
 
-@job(description="Send or find a batch job whose submission is not certain. Safe to repeat.")
+@job(
+    tags=OURS,
+    description="Send or find a batch job whose submission is not certain. Safe to repeat.",
+)
 def resolve_submission() -> None:
     """Resolve job."""
     resolve_batch_job()
 
 
-@job(description="Fetch, validate, publish and record the results of one ended batch job.")
+@job(
+    tags=OURS, description="Fetch, validate, publish and record the results of one ended batch job."
+)
 def collect_batch() -> None:
     """Collect job."""
     collect_batch_results()

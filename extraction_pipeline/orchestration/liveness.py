@@ -1,101 +1,115 @@
-"""Which runs are alive: each holds a lock while it works, and PostgreSQL frees it when a process
-dies.
+"""Which runs are alive: each holds a lock for as long as its process lives.
 
 Dagster's launcher for one machine notices a dead worker only while the code server lives. Without
 this, a run that was lost together with it would stay STARTED: it would keep its place in the queue
 and hold its batch job back for ever.
+
+There is no moment in which a live run can be taken for a lost one. Who finds a run's lock free
+takes it, and only then ends the run; a run that comes for its lock after that finds itself ended,
+and stops before it has done anything. A lock that is lost with its session is back by the second
+look.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from dagster import (
-    AssetExecutionContext,
+    AssetKey,
     DagsterInstance,
+    DagsterRun,
     DagsterRunStatus,
-    OpExecutionContext,
     RunRecord,
     RunsFilter,
 )
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Engine
 
-from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.failures import one_line_failures
-from extraction_pipeline.orchestration.resource import PipelineResource
+from extraction_pipeline.orchestration.lifeline import (
+    PULSE_SECONDS,
+    lifeline,
+    lock_engine,
+    take_run_lock,
+)
+from extraction_pipeline.orchestration.partitions import NIGHTLY, assets_of
 
-LOCKED_TAG = "extraction/locked"
-"""A run that carries it holds its lock for as long as it is alive."""
+OURS: dict[str, str] = {"extraction/pipeline": "yes"}
+"""Tags of the definitions of our jobs: their runs hold locks. Runs of assets are known by those."""
 
-RUN_LOCK = 0x65787072
-"""First half of the two-integer advisory lock keys; the ledger's kinds are others."""
+BOUNDS = {DagsterRunStatus.STARTED: 30.0, DagsterRunStatus.STARTING: 300.0}
+"""Seconds in which a run in this state may be without its lock: it loads."""
 
-BEGINNING_SECONDS = 10.0
-"""A run may have started and not have its lock yet."""
+SECOND_LOOK_SECONDS = 3 * PULSE_SECONDS
 
 
-@contextmanager
-def working(
-    context: OpExecutionContext | AssetExecutionContext, resource: PipelineResource
-) -> Iterator[Pipeline]:
-    """The pipeline, for a run that is known to be alive until the block ends.
+def hold_for_life(url: str, instance: DagsterInstance, run_id: str) -> None:
+    """Hold the lock of a run of this process from here on.
 
-    Errors of this project become failures of one line.
+    Raises `LedgerError` if the run was taken for lost before it came here, and
+    `DatabaseUnavailable`.
     """
-    with one_line_failures():
-        pipeline = resource.open()
-        # A connection of its own: the pool is sized for the work.
-        engine = _engine_of(pipeline)
-        try:
-            with engine.connect() as connection:
-                _take(connection, context.run.run_id)
-                context.instance.add_run_tags(context.run.run_id, {LOCKED_TAG: "yes"})
-                yield pipeline
-        finally:
-            engine.dispose()
+    lifeline(url).hold(run_id)
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.is_finished:
+        lifeline(url).let_go(run_id)
+        raise LedgerError(
+            "This run was ended, or taken for lost, before it had begun its work.",
+            remedy="Nothing was done; start it again if nobody has.",
+        )
 
 
 def report_lost_runs(pipeline: Pipeline, instance: DagsterInstance) -> int:
-    """Let runs end as failed whose process is gone; returns how many.
+    """Let runs of ours end as failed whose process is gone; returns how many.
 
     Dagster starts them again where its retries are on; the ledger makes that harmless.
     """
-    records = instance.get_run_records(
-        RunsFilter(statuses=[DagsterRunStatus.STARTED], tags={LOCKED_TAG: "yes"})
-    )
-    suspects = [record for record in records if _age(record) > BEGINNING_SECONDS]
+    ours = frozenset((AssetKey(NIGHTLY), *assets_of(pipeline.collections)))
+    suspects = [
+        record.dagster_run.run_id
+        for record in instance.get_run_records(RunsFilter(statuses=list(BOUNDS)))
+        if _age(record) > BOUNDS[record.dagster_run.status] and _is_ours(record.dagster_run, ours)
+    ]
     if not suspects:
         return 0
-    lost = 0
-    engine = _engine_of(pipeline)
+    engine = lock_engine(pipeline.engine.url.render_as_string(hide_password=False))
     try:
-        for record in suspects:
-            with engine.connect() as connection:
-                free = _take(connection, record.dagster_run.run_id)
-                connection.invalidate()  # its end frees the lock
-            if free:
-                instance.report_run_failed(
-                    record.dagster_run,
-                    "The process of this run is gone: its lock is free.",
-                )
-                lost += 1
+        free = [run_id for run_id in suspects if _is_free(engine, run_id)]
+        if free:
+            time.sleep(SECOND_LOOK_SECONDS)
+        return sum(_end_if_lost(engine, instance, run_id) for run_id in free)
     finally:
         engine.dispose()
-    return lost
 
 
-def _engine_of(pipeline: Pipeline) -> Engine:
-    return open_engine(pipeline.engine.url.render_as_string(hide_password=False), pool_size=1)
+def _is_ours(run: DagsterRun, ours: Iterable[AssetKey]) -> bool:
+    """Whether this run takes a lock. Others may share the instance, and are left alone."""
+    if run.tags.items() >= OURS.items():
+        return True
+    checked = {check.asset_key for check in run.asset_check_selection or ()}
+    return not checked.union(run.asset_selection or ()).isdisjoint(ours)
 
 
-def _take(connection: Connection, run_id: str) -> bool:
-    taken = connection.execute(
-        text("SELECT pg_try_advisory_lock(:kind, hashtext(:run))"),
-        {"kind": RUN_LOCK, "run": run_id},
-    ).scalar_one()
-    connection.commit()
-    return bool(taken)
+def _is_free(engine: Engine, run_id: str) -> bool:
+    with engine.connect() as session:
+        free = take_run_lock(session, run_id)
+        session.invalidate()  # its end frees the lock
+    return free
+
+
+def _end_if_lost(engine: Engine, instance: DagsterInstance, run_id: str) -> bool:
+    with engine.connect() as session:
+        try:
+            if not take_run_lock(session, run_id):
+                return False
+            # Read under the lock: a run writes its last event before its process ends.
+            run = instance.get_run_by_id(run_id)
+            if run is None or run.status not in BOUNDS:
+                return False
+            instance.report_run_failed(run, "The process of this run is gone: its lock is free.")
+            return True
+        finally:
+            session.invalidate()
 
 
 def _age(record: RunRecord) -> float:

@@ -40,7 +40,8 @@ from extraction_pipeline.ledger.summary import summarize
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.submission import submit_documents
-from extraction_pipeline.orchestration.liveness import working
+from extraction_pipeline.orchestration.liveness import OURS
+from extraction_pipeline.orchestration.partitions import NIGHTLY
 from extraction_pipeline.orchestration.recording import (
     Recorder,
     record_documents,
@@ -49,8 +50,6 @@ from extraction_pipeline.orchestration.recording import (
 )
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.settings import Settings
-
-NIGHTLY = "nightly_refresh"
 
 
 @dataclass(frozen=True)
@@ -197,12 +196,13 @@ def nightly_refresh(settings: Settings) -> tuple[AssetsDefinition, ScheduleDefin
     def nightly(
         context: AssetExecutionContext, pipeline: PipelineResource
     ) -> Iterator[MaterializeResult[None]]:
-        with working(context, pipeline) as opened:
+        with pipeline.working() as opened:
             refresh_all(context, opened, recorder(context.op_execution_context))
         yield from ()  # as in `assets`: a returned None would be a second record
 
     nightly_job = define_asset_job(
         "nightly",
+        tags=OURS,
         # No run of an asset yields an output that its checks could follow, so the night runs them.
         selection=AssetSelection.assets(NIGHTLY) | AssetSelection.all_asset_checks(),
         description="The nightly refresh of all collections, and all checks.",

@@ -1,6 +1,6 @@
 """Partitions: a document is its hash; what came of it is the hash and the extraction version."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dagster import (
     AssetKey,
@@ -16,6 +16,9 @@ from extraction_pipeline.collections.collection import Collection
 DOCUMENT = "document"
 VERSION = "version"
 CHUNK = 5000
+
+NIGHTLY = "nightly_refresh"
+"""Name and key of the asset of the nights."""
 
 
 def partitions_name(collection: str) -> str:
@@ -70,6 +73,15 @@ def responses_asset(collection: str) -> AssetKey:
 def extractions_asset(collection: str) -> AssetKey:
     """Key of the asset of published extractions."""
     return AssetKey([collection, "extractions"])
+
+
+def assets_of(collections: Iterable[str]) -> Iterator[AssetKey]:
+    """Keys of all assets of these collections."""
+    for name in collections:
+        yield documents_asset(name)
+        yield submissions_asset(name)
+        yield responses_asset(name)
+        yield extractions_asset(name)
 
 
 def add_documents(

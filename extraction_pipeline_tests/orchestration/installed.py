@@ -30,6 +30,7 @@ from extraction_pipeline.definitions import build_definitions
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import poll_due
 from extraction_pipeline.orchestration.driving import QUIET, Driver, Target
+from extraction_pipeline.orchestration.lifeline import lifeline
 from extraction_pipeline.orchestration.partitions import partitions_name
 from extraction_pipeline.orchestration.resource import opened_pipeline
 from extraction_pipeline.settings import load_settings
@@ -115,12 +116,14 @@ class Installed:
     def run(
         self, job: str, op: str, config: Mapping[str, object], **tags: str
     ) -> ExecuteInProcessResult:
-        return self.definitions.resolve_job_def(job).execute_in_process(
+        result = self.definitions.resolve_job_def(job).execute_in_process(
             run_config={"ops": {op: {"config": dict(config)}}, "loggers": QUIET},
             instance=self.instance,
             tags=tags,
             raise_on_error=False,
         )
+        let_go_of_runs(self.pipeline)
+        return result
 
     def submit(self, **config: object) -> ExecuteInProcessResult:
         return self.run(
@@ -141,7 +144,7 @@ class Installed:
     def asset_run(
         self, key: AssetKey, tags: Mapping[str, str], partition: str | None = None
     ) -> ExecuteInProcessResult:
-        return (
+        result = (
             self.definitions.resolve_implicit_global_asset_job_def()
             .get_subset(asset_selection={key})
             .execute_in_process(
@@ -152,6 +155,8 @@ class Installed:
                 raise_on_error=False,
             )
         )
+        let_go_of_runs(self.pipeline)
+        return result
 
     def add_run(self, job: str, status: DagsterRunStatus, **tags: str) -> None:
         """A run of another process, as it stands in Dagster's tables."""
@@ -204,8 +209,16 @@ class Installed:
 def forget_pipeline() -> None:
     """Let the next run open the pipeline from the environment, as a new process would."""
     if opened_pipeline.cache_info().currsize:
+        let_go_of_runs(opened_pipeline())
         opened_pipeline().engine.dispose()
     opened_pipeline.cache_clear()
+
+
+def let_go_of_runs(pipeline: Pipeline) -> None:
+    """Free the locks of this process's runs, as its end would."""
+    url = pipeline.settings.database_url
+    assert url is not None
+    lifeline(url.get_secret_value()).let_go_of_all()
 
 
 def cause(result: ExecuteInProcessResult) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from dagster import AssetKey
 
-from extraction_pipeline.orchestration.nightly import NIGHTLY
+from extraction_pipeline.orchestration.partitions import NIGHTLY
 from extraction_pipeline_tests.faults.actions import answer
 from extraction_pipeline_tests.faults.proxy import CREATE, POLL, Proxy
 from extraction_pipeline_tests.orchestration.installed import Installed, cause

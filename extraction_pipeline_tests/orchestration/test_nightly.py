@@ -16,7 +16,7 @@ from dagster._grpc.impl import get_external_schedule_execution
 from dagster._utils.schedules import schedule_execution_time_iterator
 
 from extraction_pipeline.definitions import build_definitions
-from extraction_pipeline.orchestration.nightly import NIGHTLY
+from extraction_pipeline.orchestration.partitions import NIGHTLY
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.faults.actions import Hold

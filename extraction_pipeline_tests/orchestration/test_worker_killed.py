@@ -4,7 +4,7 @@ import pytest
 from dagster import DagsterRunStatus
 
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
-from extraction_pipeline.orchestration.liveness import BEGINNING_SECONDS
+from extraction_pipeline.orchestration.liveness import BOUNDS
 from extraction_pipeline.orchestration.sensors import tick
 from extraction_pipeline_tests.faults.actions import Hold
 from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy
@@ -24,7 +24,7 @@ def grow_older(installed: Installed) -> None:
     """Let all runs have started so long ago that their locks decide."""
     installed.execute(
         "UPDATE runs SET update_timestamp = update_timestamp - make_interval(secs => :age)",
-        age=BEGINNING_SECONDS + 1,
+        age=BOUNDS[DagsterRunStatus.STARTED] + 1,
     )
 
 
