@@ -72,6 +72,12 @@ _FROM = """
     FROM extraction.batch_jobs j JOIN extraction.extraction_versions v ON v.id = j.version_id
 """
 
+_OF_VERSIONS = "AND (CAST(:versions AS bigint[]) IS NULL OR j.version_id = ANY(:versions))"
+
+
+def _or_all(versions: Sequence[int] | None) -> list[int] | None:
+    return None if versions is None else list(versions)
+
 
 def _job(row: Row[Any]) -> JobRow:
     return JobRow(**{**row._mapping, "state": JobState(row.state)})
@@ -98,51 +104,67 @@ def jobs_in(
     *,
     due_only: bool = False,
     limit: int | None = None,
+    versions: Sequence[int] | None = None,
 ) -> list[JobRow]:
-    """Jobs in these states, the longest due first."""
+    """Jobs in these states, the longest due first; `versions` narrows them to jobs of these."""
     due = "AND j.due_at <= now()" if due_only else ""
     rows = connection.execute(
         text(f"""
             SELECT {_COLUMNS} {_FROM}
             WHERE j.state = ANY(CAST(:states AS extraction.job_state[])) {due}
+              {_OF_VERSIONS}
             ORDER BY j.due_at, j.id LIMIT :limit
         """),
-        {"states": [state.value for state in states], "limit": limit},
+        {
+            "states": [state.value for state in states],
+            "limit": limit,
+            "versions": _or_all(versions),
+        },
     )
     return [_job(row) for row in rows]
 
 
-def jobs_to_run(connection: Connection, limit: int) -> list[JobRow]:
-    """Jobs that a run must carry on: to send or resolve, to collect, or to write records for."""
+def jobs_to_run(
+    connection: Connection, limit: int, versions: Sequence[int] | None = None
+) -> list[JobRow]:
+    """Jobs that a run must carry on: to send or resolve, to collect, or to write records for.
+
+    `versions` narrows them to jobs of these."""
     rows = connection.execute(
         text(f"""
             SELECT {_COLUMNS} {_FROM}
-            WHERE j.state IN ('ended', 'collected')
+            WHERE (j.state IN ('ended', 'collected')
                OR (j.state IN ('preparing', 'prepared', 'submitting', 'unresolved')
                    AND j.due_at <= now())
                OR (j.state NOT IN ('preparing', 'prepared', 'submitting', 'unresolved', 'held',
                                    'rejected')
                    AND j.submission_recorded_at IS NULL
                    AND j.submitted_at < now() - interval '60 seconds')
-               OR (j.state = 'published' AND j.results_recorded_at IS NULL)
+               OR (j.state = 'published' AND j.results_recorded_at IS NULL))
+              {_OF_VERSIONS}
             ORDER BY j.run_requested_at NULLS FIRST, j.id LIMIT :limit
         """),
-        {"limit": limit},
+        {"limit": limit, "versions": _or_all(versions)},
     )
     return [_job(row) for row in rows]
 
 
-def unfinished(connection: Connection) -> dict[str, int]:
-    """How many jobs something is still to be done for without a person, by state."""
+def unfinished(
+    connection: Connection, versions: Sequence[int] | None = None
+) -> dict[str, JobState]:
+    """Keys of jobs for which something is still to be done without a person, with their states;
+    `versions` narrows them to jobs of these."""
     return {
-        row.state: row.jobs
+        row.job_key: JobState(row.state)
         for row in connection.execute(
-            text("""
-                SELECT state::text AS state, count(*) AS jobs FROM extraction.batch_jobs
-                WHERE state NOT IN ('published', 'rejected', 'failed', 'held')
-                   OR (state = 'published' AND results_recorded_at IS NULL)
-                GROUP BY state ORDER BY state
-            """)
+            text(f"""
+                SELECT j.job_key, j.state::text AS state FROM extraction.batch_jobs j
+                WHERE (j.state NOT IN ('published', 'rejected', 'failed', 'held')
+                       OR (j.state = 'published' AND j.results_recorded_at IS NULL))
+                  {_OF_VERSIONS}
+                ORDER BY j.state, j.id
+            """),
+            {"versions": _or_all(versions)},
         )
     }
 
@@ -282,10 +304,29 @@ def postpone(connection: Connection, job: JobRow, seconds: float, *, trouble: bo
         text("""
             UPDATE extraction.batch_jobs
             SET due_at = now() + :wait, poll_count = poll_count + 1,
-                trouble_count = CASE WHEN :trouble THEN trouble_count + 1 ELSE 0 END
+                trouble_count = CASE WHEN :trouble THEN trouble_count + 1 ELSE 0 END,
+                provider_state = nullif(provider_state, 'not_found')
             WHERE id = :job
         """),
         {"job": job.id, "wait": timedelta(seconds=seconds), "trouble": trouble},
+    )
+
+
+def count_not_found(connection: Connection, job: JobRow, seconds: float) -> int:
+    """Note that the provider does not know this job, and look again after `seconds`; returns how
+    often in a row it said so."""
+    return int(
+        connection.execute(
+            text("""
+                UPDATE extraction.batch_jobs
+                SET trouble_count =
+                        CASE WHEN provider_state = 'not_found' THEN trouble_count + 1 ELSE 1 END,
+                    provider_state = 'not_found', due_at = now() + :wait,
+                    poll_count = poll_count + 1
+                WHERE id = :job RETURNING trouble_count
+            """),
+            {"job": job.id, "wait": timedelta(seconds=seconds)},
+        ).scalar_one()
     )
 
 

@@ -20,6 +20,7 @@ from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.ledger.versions import version_by_id
+from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.naming import custom_id_prefix, is_custom_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
 from extraction_pipeline.prices.price_list import Price
@@ -33,7 +34,7 @@ from extraction_pipeline.providers.base import (
     ResultReference,
     UndecodableResult,
 )
-from extraction_pipeline.providers.errors import CallFailed
+from extraction_pipeline.providers.errors import CallFailed, ProviderError
 from extraction_pipeline.providers.http_failures import safe_token
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ FOREIGN_PATIENCE = 10
 
 RESULTS_LOST = "results_lost"
 """Reason of documents whose answers were made and paid for, and could not be got."""
+
 UNASKED = frozenset(
     {
         AnswerOutcome.ERRORED,
@@ -61,6 +63,8 @@ UNASKED = frozenset(
 )
 """How requests end for which no model was asked, so that they cost nothing where no usage says
 otherwise."""
+MOST_TOKENS = 2**31 - 1
+"""Of one request; a provider that says more says nothing. Their sums fit the ledger's columns."""
 
 
 @dataclass
@@ -97,19 +101,32 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
             )
         if job.state is not JobState.ENDED:
             return job, landing
-        provider = pipeline.provider(job.provider)
-        status = provider.status(job.job_id or "")
-        if not status.phase.is_end:
-            # A lagging replica. Taken for the end it would end every member, all paid for.
-            _try_later(pipeline, job, "had ended, and is read as not ended now")
-        if not status.results and _results_may_come(job, status):
-            _try_later(pipeline, job, "ended and its result files are not there yet")
-        price = _price(pipeline, job)
-        for result in status.results:
-            file_id, content_hash = _fetch(pipeline, provider, job, result, status.counts)
-            with pipeline.store.open(content_hash) as stored:
-                _land_file(pipeline, provider, job, file_id, stored, price, landing)
+        try:
+            status = _land_results(pipeline, job, landing)
+        except ProviderError as error:
+            if not is_gone(error):
+                raise
+            cause, _ = count_gone(pipeline, job, error, actor)
+            raise CallFailed(
+                cause, kind=FailureKind.TRANSPORT, http_status=error.http_status
+            ) from None
         return _close(pipeline, job, status, landing, actor), landing
+
+
+def _land_results(pipeline: Pipeline, job: jobs.JobRow, landing: Landing) -> JobStatus:
+    provider = pipeline.provider(job.provider)
+    status = provider.status(job.job_id or "")
+    if not status.phase.is_end:
+        # A lagging replica. Taken for the end it would end every member, all paid for.
+        _try_later(pipeline, job, "had ended, and is read as not ended now")
+    if not status.results and _results_may_come(job, status):
+        _try_later(pipeline, job, "ended and its result files are not there yet")
+    price = _price(pipeline, job)
+    for result in status.results:
+        file_id, content_hash = _fetch(pipeline, provider, job, result, status.counts)
+        with pipeline.store.open(content_hash) as stored:
+            _land_file(pipeline, provider, job, file_id, stored, price, landing)
+    return status
 
 
 def _price(pipeline: Pipeline, job: jobs.JobRow) -> Price | None:
@@ -234,7 +251,7 @@ def _land_file(
 def _decoded(provider: BatchProvider, line: _Line) -> tuple[str, answers.RawRow]:
     """(custom id, row) of one line; what its envelope says is kept where it can be stored."""
     result = provider.decode_result(line.data)
-    status, model = result.http_status, result.model
+    status = result.http_status
     return result.custom_id, answers.RawRow(
         item_id=0,
         byte_offset=line.offset,
@@ -243,10 +260,14 @@ def _decoded(provider: BatchProvider, line: _Line) -> tuple[str, answers.RawRow]
         outcome=result.outcome.value,
         http_status=status if status is not None and 0 <= status < 1000 else None,
         request_id=safe_token(result.request_id),
-        model=model if model is not None and model.isprintable() else None,
-        input_tokens=result.usage.input_tokens,
-        output_tokens=result.usage.output_tokens,
+        model=safe_token(result.model),
+        input_tokens=_tokens(result.usage.input_tokens),
+        output_tokens=_tokens(result.usage.output_tokens),
     )
+
+
+def _tokens(count: int | None) -> int | None:
+    return count if count is not None and 0 <= count <= MOST_TOKENS else None
 
 
 def _line_chunks(stored: BinaryIO) -> Iterator[list[_Line]]:

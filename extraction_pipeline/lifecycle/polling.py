@@ -1,60 +1,87 @@
 """Polling: one reading of a job, and when the next one is due. Waiting belongs to the job."""
 
+import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    ExtractionPipelineError,
+)
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline.providers.http_failures import safe_token
+
+log = logging.getLogger(__name__)
+
+ODD_ANSWERS = (
+    ExtractionPipelineError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What an adapter or the ledger may raise at an answer of a form that nobody has seen."""
+
+LARGEST_COUNT = 2**31 - 1
+"""Of requests in a job, for the ledger's column; what is more was never counted by anybody."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one poll found: whether the job ended, or one line on why it could not be read."""
+    """What one poll found: whether the job ended, or one line on why it could not be read.
 
+    `needs_person` says that reading it again helps only after somebody has acted."""
+
+    job_key: str
     ended: bool
     cause: str | None = None
+    needs_person: bool = False
 
 
 def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
-    """Read a submitted job once. A failed call moves nothing: the job is read again later."""
+    """Read a submitted job once. A failed call moves nothing: the job is read again later, and held
+    for a person if the provider does not know it for long."""
     settings = pipeline.settings
     try:
         status = pipeline.provider(job.provider).status(job.job_id or "")
-    except (ProviderError, ConfigurationError) as error:
-        # The latter: this process lacks what one job's provider needs, a key for example. The
-        # other jobs must not wait for that.
-        wait = next_poll(
-            job.poll_count,
-            job.trouble_count,
-            first=settings.poll_seconds,
-            longest=settings.poll_max_seconds,
-            retry_after=error.retry_after if isinstance(error, ProviderError) else None,
-        )
-        with pipeline.engine.begin() as connection:
-            jobs.postpone(connection, job, wait, trouble=True)
-        return Reading(False, f"Job {job.job_key} could not be polled: {error}")
+    except ProviderError as error:
+        if is_gone(error):
+            cause, needs_person = count_gone(pipeline, job, error, actor)
+            return Reading(job.job_key, False, cause, needs_person)
+        _read_later(pipeline, job, error.retry_after)
+        return _unread(job, str(error), needs_person=error.kind is FailureKind.ACCOUNT)
+    except ConfigurationError as error:
+        # This process lacks what one job's provider needs, a key for example. The other jobs must
+        # not wait for that.
+        _read_later(pipeline, job)
+        return _unread(job, str(error), needs_person=True)
     code = safe_token(status.error_code)
     with pipeline.engine.begin() as connection:
         jobs.note_reading(
             connection,
             job,
             provider_state=safe_token(status.provider_state),
-            total=status.counts.total,
-            completed=status.counts.completed,
-            failed=status.counts.failed,
+            total=_bounded(status.counts.total),
+            completed=_bounded(status.counts.completed),
+            failed=_bounded(status.counts.failed),
         )
         if not status.phase.is_end:
             wait = next_poll(
                 job.poll_count, 0, first=settings.poll_seconds, longest=settings.poll_max_seconds
             )
             jobs.postpone(connection, job, wait, trouble=False)
-            return Reading(False)
+            return Reading(job.job_key, False)
         try:
             jobs.move(
                 connection,
@@ -68,7 +95,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
                 stamp="ended_at",
             )
         except jobs.StateMoved:
-            return Reading(True)  # another tick read the same end
+            return Reading(job.job_key, True)  # another tick read the same end
         note(
             connection,
             AuditEvent.JOB_ENDED,
@@ -76,18 +103,63 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
             job=job.id,
             details={"phase": status.phase.value, "code": code},
         )
-    return Reading(True)
+    return Reading(job.job_key, True)
 
 
-def poll_due(pipeline: Pipeline, actor: str, limit: int, *, seconds: float) -> list[Reading]:
+def poll_due(
+    pipeline: Pipeline,
+    actor: str,
+    limit: int,
+    *,
+    seconds: float,
+    versions: Sequence[int] | None = None,
+) -> list[Reading]:
     """Read the jobs that are due, the longest waiting first: at most `limit` of them, and none
-    begun after `seconds`."""
+    begun after `seconds`; `versions` narrows them to jobs of these.
+
+    Whatever one job's reading runs into, the others are read. Raises `DatabaseUnavailable`.
+    """
     until = time.monotonic() + seconds
     with pipeline.engine.connect() as connection:
-        due = jobs.jobs_in(connection, [JobState.SUBMITTED], due_only=True, limit=limit)
+        due = jobs.jobs_in(
+            connection, [JobState.SUBMITTED], due_only=True, limit=limit, versions=versions
+        )
     readings: list[Reading] = []
     for job in due:
         if time.monotonic() >= until:
             break
-        readings.append(poll(pipeline, job, actor))
+        try:
+            readings.append(poll(pipeline, job, actor))
+        except DatabaseUnavailable:
+            raise
+        except ODD_ANSWERS as error:
+            # An answer that nobody has thought of. Its words could be a document's: only the kind
+            # of the error is told.
+            log.error("job %s: reading it ended in %s", job.job_key, type(error).__name__)
+            _read_later(pipeline, job)
+            readings.append(
+                _unread(job, f"what {job.provider} says of it is unusable: {type(error).__name__}.")
+            )
     return readings
+
+
+def _read_later(pipeline: Pipeline, job: jobs.JobRow, retry_after: float | None = None) -> None:
+    wait = next_poll(
+        job.poll_count,
+        job.trouble_count,
+        first=pipeline.settings.poll_seconds,
+        longest=pipeline.settings.poll_max_seconds,
+        retry_after=retry_after,
+    )
+    with pipeline.engine.begin() as connection:
+        jobs.postpone(connection, job, wait, trouble=True)
+
+
+def _unread(job: jobs.JobRow, why: str, *, needs_person: bool = False) -> Reading:
+    return Reading(
+        job.job_key, False, f"Job {job.job_key} could not be polled: {why}", needs_person
+    )
+
+
+def _bounded(count: int | None) -> int | None:
+    return count if count is not None and 0 <= count <= LARGEST_COUNT else None

@@ -17,9 +17,9 @@ from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
-from extraction_pipeline.ledger.versions import find_version
+from extraction_pipeline.ledger.versions import VersionRow, find_version, version_by_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.lifecycle.recipes import type_of
+from extraction_pipeline.lifecycle.recipes import recipe_from_document, type_of_recipe
 from extraction_pipeline.providers.base import AnswerOutcome, BatchProvider, FailureKind
 from extraction_pipeline.schemas.document_type import DocumentType
 from extraction_pipeline.schemas.evidence import check_evidence
@@ -67,6 +67,7 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
     with job_lock(pipeline.engine, job_id) as held:
         with pipeline.engine.connect() as connection:
             job = jobs.job_by_id(connection, job_id)
+            version = version_by_id(connection, job.version_id)
         if not held:
             raise jobs.StateMoved(
                 f"Job {job.job_key} is being published by another run.",
@@ -74,7 +75,7 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
             )
         if job.state is not JobState.COLLECTED:
             return result
-        kind = type_of(pipeline.collection(job.collection))
+        kind = _type_of(pipeline, version)
         provider = pipeline.provider(job.provider)
         with pipeline.engine.connect() as reading:
             for chunk in answers.answers_of_job(reading, job.id):
@@ -114,7 +115,7 @@ def replay(
         version = find_version(connection, collection.name, version_name)
         found = answers.latest_answers(connection, version.id, hashes) if version else []
     if version is not None:
-        kind = type_of(collection)
+        kind = _type_of(pipeline, version)
         provider = pipeline.provider(version.provider)
         for start in range(0, len(found), answers.CHUNK):
             chunk = found[start : start + answers.CHUNK]
@@ -122,6 +123,11 @@ def replay(
     answered = {answer.document_hash for answer in found}
     result.missing = [one for one in hashes if one not in answered]
     return result
+
+
+def _type_of(pipeline: Pipeline, version: VersionRow) -> DocumentType:
+    """The type that was asked for: a collection may be renamed, or of another type by now."""
+    return type_of_recipe(recipe_from_document(version.recipe), pipeline.collections.values())
 
 
 def _publish_chunk(

@@ -1,6 +1,6 @@
 """From a version's few lines of YAML to the whole recipe, and from a recipe to one request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from extraction_pipeline.lifecycle.naming import custom_id
 from extraction_pipeline.providers.base import ModelRequest
 from extraction_pipeline.schemas.document_type import DocumentType
 from extraction_pipeline.schemas.prompt import render_document
-from extraction_pipeline.schemas.registry import find_document_type
+from extraction_pipeline.schemas.registry import document_type_names, find_document_type
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,24 @@ def recipe_of(collection: Collection, version: ExtractionVersion) -> Recipe:
 def recipe_from_document(stored: Mapping[str, Any]) -> Recipe:
     """The recipe that was recorded for a version: what a job was claimed for is what is sent."""
     return Recipe(**stored)
+
+
+def type_of_recipe(recipe: Recipe, collections: Iterable[Collection]) -> DocumentType:
+    """The document type that a recorded recipe asked for, whatever the YAML says by now.
+
+    It is sought among the shipped types, then among those of the declared collections; one of the
+    same schema version goes before. Raises `ConfigurationError` where there is none.
+    """
+    name = recipe.schema_name
+    shipped = [find_document_type(name)] if name in document_type_names() else []
+    declared = (type_of(collection) for collection in collections)
+    found = [kind for kind in (*shipped, *declared) if kind.name == name]
+    if not found:
+        raise ConfigurationError(
+            f"No declared collection has the document type {name}, which answers were asked for.",
+            remedy="Declare a collection of this type; what has come in waits for it.",
+        )
+    return next((kind for kind in found if kind.schema_version == recipe.schema_version), found[0])
 
 
 def version_in_use(

@@ -67,7 +67,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     if search.verdict is SearchVerdict.FOUND:
         return _adopt(pipeline, job, search.found, actor)
     here = pipeline.provider(job.provider).base_url
-    if not _is_same_place(job.base_url, here):
+    if not is_same_place(job.base_url, here):
         with pipeline.engine.begin() as connection:
             jobs.postpone(connection, job, settings.poll_max_seconds, trouble=True)
         return Sent(
@@ -166,7 +166,7 @@ def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, why: str, actor: str) ->
     )
 
 
-def _is_same_place(sent_to: str, now: str) -> bool:
+def is_same_place(sent_to: str, now: str) -> bool:
     """Whether two base URLs lead to the same jobs. On this machine the port does not count: the
     local batch server gets another with each start and keeps its jobs."""
     before, after = urlsplit(sent_to), urlsplit(now)

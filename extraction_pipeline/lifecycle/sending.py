@@ -44,12 +44,14 @@ or a gateway's bad hour."""
 
 @dataclass(frozen=True)
 class Sent:
-    """How far a job came. `stop` says that the account, not the job, is at fault, and `given_back`
-    how many requests need smaller jobs, because this one was refused for its size."""
+    """How far a job came. `stop` says that the account, not the job, is at fault, `no_room` that as
+    much is under way as may be, and `given_back` how many requests need smaller jobs, because this
+    one was refused for its size."""
 
     state: JobState
     cause: str | None = None
     stop: bool = False
+    no_room: bool = False
     given_back: int = 0
 
     @property
@@ -102,7 +104,7 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
 
 def _wait_for_room(connection: Connection, job: jobs.JobRow, full: str) -> Sent:
     jobs.postpone(connection, job, SUBMIT_RETRY_SECONDS, trouble=False)
-    return Sent(JobState.PREPARED, f"Job {job.job_key} waits: {full}.", stop=True)
+    return Sent(JobState.PREPARED, f"Job {job.job_key} waits: {full}.", no_room=True)
 
 
 def _create(

@@ -21,8 +21,9 @@ BUSY_PATIENCE_SECONDS = 300.0
 
 @dataclass
 class SubmissionReport:
-    """What one run submitted. `causes` says in one line each why a job could not be sent yet;
-    `split` counts jobs that were refused for their size and made again as smaller ones."""
+    """What one run submitted. `causes` says in one line each why a job could not be sent yet,
+    `stopped` that the account or the address is at fault, so that none can be. `split` counts jobs
+    that were refused for their size and made again as smaller ones."""
 
     documents: int = 0
     jobs: list[int] = field(default_factory=list)
@@ -30,6 +31,7 @@ class SubmissionReport:
     waiting: list[int] = field(default_factory=list)
     too_large: int = 0
     split: int = 0
+    stopped: bool = False
     causes: list[str] = field(default_factory=list)
 
 
@@ -88,9 +90,9 @@ def _submit(
         (report.submitted if outcome.submitted else report.waiting).append(job)
         if outcome.cause:
             report.causes.append(outcome.cause)
-        if outcome.stop:
-            # The account cannot pay or the key is bad, or its queue is full: the other jobs stay
-            # prepared.
+        if outcome.stop or outcome.no_room:
+            # The account cannot pay, the key is bad or the queue is full: the others stay prepared.
+            report.stopped = outcome.stop
             report.waiting.extend(other for other, _ in steps[position + 1 :])
             return False
     return split

@@ -4,6 +4,7 @@ The definitions, the instance and the event log are those of a daemon; only the 
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,20 @@ from dagster._core.utils import make_new_run_id
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.summary import summarize
+from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.jobs import CAUSE, WAITING, scan_collections, submit_missing
+from extraction_pipeline.orchestration.failures import NEEDS_PERSON
+from extraction_pipeline.orchestration.jobs import (
+    CAUSE,
+    JOB_KEY_TAG,
+    WAITING,
+    scan_collections,
+    submit_missing,
+)
 from extraction_pipeline.orchestration.lifeline import lifeline
 from extraction_pipeline.orchestration.sensors import tick
+from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.errors import ProviderError
 
 PAUSE_SECONDS = 0.25
 PATIENCE_SECONDS = 900.0
@@ -66,7 +77,13 @@ class Driver:
     def submit(self, target: Target) -> bool:
         """Run the submit job; whether every batch job went out. Those that could not be sent yet
         are told of, and left to the sensor. Raises `RunFailed` where nothing could be submitted at
-        all."""
+        all, and `ProviderError` where nothing will be before somebody has acted."""
+        failure = self._submit(target)
+        if failure is not None and failure.needs_person:
+            raise _stopped(failure.cause)
+        return failure is None
+
+    def _submit(self, target: Target) -> "_Failed | None":
         self.tell(f"submitting {target.collection} at {target.version}")
         failure = self._run(
             submit_missing.name,
@@ -77,20 +94,26 @@ class Driver:
             raise failure.error()
         if failure is not None:
             self.tell(failure.cause)
-        return failure is None
+        return failure
 
     def finish(self, targets: Sequence[Target]) -> None:
         """Submit and wait, as often as attempts are left for answers that failed.
 
-        Raises `NothingWorks` and `RunFailed`.
+        A target whose account or address is refused does not keep the others from their end.
+        Raises `NothingWorks`, `RunFailed` and `ProviderError`.
         """
         rounds = max(
             self.pipeline.collection(target.collection).version(target.version).max_attempts
             for target in targets
         )
         for _ in range(rounds):
-            sent = [self.submit(target) for target in targets]
-            self.wait(trouble=not all(sent))
+            sent = {target: self._submit(target) for target in targets}
+            refused = [one.cause for one in sent.values() if one is not None and one.needs_person]
+            going = [target for target, one in sent.items() if one is None or not one.needs_person]
+            if going:
+                self.wait(going, trouble=any(sent[target] for target in going))
+            if refused:
+                raise _stopped(refused[0])
             if not any(self._waiting(target) for target in targets):
                 return
 
@@ -101,37 +124,58 @@ class Driver:
                 connection, target.collection, version.name, version.max_attempts
             ).waiting
 
-    def wait(self, *, trouble: bool = False) -> None:
-        """Tick the status sensor, and execute what it asks for, until no batch job is open.
+    def wait(self, targets: Sequence[Target] | None = None, *, trouble: bool = False) -> None:
+        """Tick the status sensor, and execute what it asks for, until no batch job is open: of
+        these targets, or of all.
 
-        `trouble` says that the last step failed. Raises `NothingWorks`.
+        `trouble` says that the last step failed. Raises `NothingWorks`, and `ProviderError` once
+        every job that is open waits for a person.
         """
         shown = ""
         failing_since = time.monotonic() if trouble else None
+        stopped: dict[str, str] = {}
         while True:
-            result = tick(self.pipeline, self.instance, daemon=False)
+            versions = None if targets is None else self._versions_of(targets)
+            result = tick(self.pipeline, self.instance, daemon=False, versions=versions)
             causes = list(result.causes)
             worked = result.polled > len(causes)
+            for reading in result.readings:
+                _note(stopped, reading.job_key, reading.cause, reading.needs_person)
             for request in result.requests:
-                cause = self._execute(request)
-                causes += [cause] if cause else []
+                failure = self._execute(request)
+                causes += [failure.cause] if failure else []
+                _note(
+                    stopped,
+                    request.tags[JOB_KEY_TAG],
+                    failure.cause if failure is not None else None,
+                    failure is not None and failure.needs_person,
+                )
             for cause in causes:
                 self.tell(cause)
             with self.pipeline.engine.connect() as connection:
-                waiting = jobs.unfinished(connection)
-            line = ", ".join(f"{count} {state}" for state, count in waiting.items())
+                waiting = jobs.unfinished(connection, versions)
+            states = Counter(state.value for state in waiting.values())
+            line = ", ".join(f"{count} {state}" for state, count in states.items())
             if line and line != shown:
                 self.tell(f"open batch jobs: {line}")
             if not waiting:
                 return
+            if waiting.keys() <= stopped.keys():
+                raise _stopped(stopped[next(iter(waiting))])
             if worked or (shown and line != shown):
                 failing_since = None
             elif causes:
                 failing_since = failing_since or time.monotonic()
-                self._give_up(failing_since, sum(waiting.values()), causes[-1])
+                self._give_up(failing_since, len(waiting), causes[-1])
             shown = line
             if not result.requests:
                 time.sleep(PAUSE_SECONDS)  # nothing to do until a job's next poll is due
+
+    def _versions_of(self, targets: Sequence[Target]) -> list[int]:
+        """Ids of the targets' versions that were used by now."""
+        with self.pipeline.engine.connect() as connection:
+            found = [find_version(connection, one.collection, one.version) for one in targets]
+        return [version.id for version in found if version is not None]
 
     def _give_up(self, failing_since: float, waiting: int, cause: str) -> None:
         seconds = time.monotonic() - failing_since
@@ -141,16 +185,15 @@ class Driver:
                 remedy="They go on with the next run, or with `extraction-pipeline dev`.",
             )
 
-    def _execute(self, request: RunRequest) -> str | None:
-        """Execute a run; one line on why its job is no further, if it is not."""
+    def _execute(self, request: RunRequest) -> "_Failed | None":
+        """Execute a run; why its job is no further, if it is not. The sensor asks for it again."""
         (op_name,) = request.run_config["ops"]
-        failure = self._run(
+        return self._run(
             request.job_name or "",
             op_name,
             request.run_config["ops"][op_name]["config"],
             tags=request.tags,
         )
-        return failure.cause if failure else None  # the sensor asks for it again
 
     def _run(
         self,
@@ -179,13 +222,27 @@ class Driver:
 
 @dataclass(frozen=True)
 class _Failed:
-    """A run that failed: its one line of cause, and whether it mends itself."""
+    """A run that failed: its one line of cause, whether it mends itself, and whether it does so
+    only after somebody has acted."""
 
     cause: str
     needs_nobody: bool = False
+    needs_person: bool = False
 
     def error(self) -> RunFailed:
         return RunFailed(self.cause)
+
+
+def _stopped(cause: str) -> ProviderError:
+    return ProviderError(cause, kind=FailureKind.ACCOUNT)
+
+
+def _note(stopped: dict[str, str], job_key: str, cause: str | None, needs_person: bool) -> None:
+    """Keep in mind whether a job waits for a person, by the last that was heard of it."""
+    if needs_person:
+        stopped[job_key] = cause or ""
+    else:
+        stopped.pop(job_key, None)
 
 
 def _failed(result: ExecuteInProcessResult) -> _Failed | None:
@@ -194,16 +251,19 @@ def _failed(result: ExecuteInProcessResult) -> _Failed | None:
     if result.success:
         for event in result.all_events:
             if event.is_successful_output and CAUSE in event.step_output_data.metadata:
-                return _Failed(str(event.step_output_data.metadata[CAUSE].value), True)
+                given = event.step_output_data.metadata
+                return _Failed(str(given[CAUSE].value), True, NEEDS_PERSON in given)
         return None
     if any(_was_interrupted(event) for event in result.all_events):
         raise KeyboardInterrupt  # Dagster made a failed run of Ctrl-C
     for event in result.all_events:
         if event.is_step_failure:
             failure = event.step_failure_data
-            given = failure.user_failure_data
-            if given is not None and given.description:
-                return _Failed(given.description, WAITING in given.metadata)
+            said = failure.user_failure_data
+            if said is not None and said.description:
+                return _Failed(
+                    said.description, WAITING in said.metadata, NEEDS_PERSON in said.metadata
+                )
             error = failure.error
             while error is not None and error.cause is not None:
                 error = error.cause

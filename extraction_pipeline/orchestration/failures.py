@@ -5,7 +5,17 @@ from contextlib import contextmanager
 
 from dagster import Failure
 
-from extraction_pipeline.errors import DatabaseUnavailable, ExtractionPipelineError
+from extraction_pipeline.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    ExtractionPipelineError,
+    LedgerError,
+)
+from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.errors import ProviderError
+
+NEEDS_PERSON = "needs_person"
+"""Metadata of a failure that does not mend by itself."""
 
 
 @contextmanager
@@ -19,5 +29,17 @@ def one_line_failures() -> Iterator[None]:
         yield
     except ExtractionPipelineError as error:
         raise Failure(
-            description=str(error), allow_retries=isinstance(error, DatabaseUnavailable)
+            description=str(error),
+            metadata={NEEDS_PERSON: True} if needs_person(error) else None,
+            allow_retries=isinstance(error, DatabaseUnavailable),
         ) from None
+
+
+def needs_person(error: ExtractionPipelineError) -> bool:
+    """Whether trying again helps only after somebody has acted: on the settings, the account, or
+    what the ledger refuses."""
+    if isinstance(error, ProviderError):
+        return error.kind is FailureKind.ACCOUNT
+    return isinstance(error, ConfigurationError | LedgerError) and not isinstance(
+        error, DatabaseUnavailable
+    )

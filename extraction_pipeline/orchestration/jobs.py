@@ -23,6 +23,7 @@ from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline.orchestration.failures import NEEDS_PERSON
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import (
     record_documents,
@@ -121,7 +122,10 @@ def submit_missing_documents(
         raise Failure(
             description=f"{len(report.waiting)} of {len(report.jobs)} batch jobs could not be "
             f"submitted yet; the status sensor carries them on. {' '.join(report.causes)}",
-            metadata={WAITING: len(report.waiting)},
+            metadata={
+                WAITING: len(report.waiting),
+                **({NEEDS_PERSON: True} if report.stopped else {}),
+            },
             allow_retries=False,
         )
 
@@ -139,6 +143,8 @@ def resolve_batch_job(
     if sent.cause:
         context.log.warning(sent.cause)
         metadata[CAUSE] = sent.cause
+        if sent.stop:
+            metadata[NEEDS_PERSON] = True
     context.add_output_metadata(metadata)
 
 

@@ -25,7 +25,7 @@ from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.pacing import next_run
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.lifecycle.polling import poll_due
+from extraction_pipeline.lifecycle.polling import Reading, poll_due
 from extraction_pipeline.orchestration.jobs import (
     ATTEMPT_TAG,
     JOB_KEY_TAG,
@@ -61,43 +61,63 @@ def batch_status(
     if result.requests:
         return SensorResult(run_requests=list(result.requests))
     with opened.engine.connect() as connection:
-        waiting = sum(jobs.unfinished(connection).values())
+        waiting = len(jobs.unfinished(connection))
     return SkipReason(f"{result.polled} batch jobs polled, nothing to run; {waiting} are open.")
 
 
 @dataclass(frozen=True)
 class Tick:
-    """What one tick found: polls made, runs to request, and a line for each call that failed."""
+    """What one tick found: the polls it made, and the runs it asks for."""
 
-    polled: int
+    readings: tuple[Reading, ...]
     requests: tuple[RunRequest, ...]
-    causes: tuple[str, ...]
+
+    @property
+    def polled(self) -> int:
+        """How many jobs were read, well or not."""
+        return len(self.readings)
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """One line for each job that could not be read."""
+        return tuple(reading.cause for reading in self.readings if reading.cause)
 
 
-def tick(pipeline: Pipeline, instance: DagsterInstance, *, daemon: bool = True) -> Tick:
+def tick(
+    pipeline: Pipeline,
+    instance: DagsterInstance,
+    *,
+    daemon: bool = True,
+    versions: Sequence[int] | None = None,
+) -> Tick:
     """Poll what is due, and name the runs that are needed.
 
     Without a `daemon` nothing starts a run that waits in the queue, so such a run keeps no job
-    back.
+    back. `versions` narrows the tick to jobs of these versions.
     """
     report_lost_runs(pipeline, instance)
-    readings = poll_due(pipeline, "batch_status", POLLS_PER_TICK, seconds=SECONDS_PER_TICK)
+    readings = poll_due(
+        pipeline, "batch_status", POLLS_PER_TICK, seconds=SECONDS_PER_TICK, versions=versions
+    )
     return Tick(
-        polled=len(readings),
-        requests=tuple(run_requests(pipeline, instance, daemon=daemon)),
-        causes=tuple(reading.cause for reading in readings if reading.cause),
+        readings=tuple(readings),
+        requests=tuple(run_requests(pipeline, instance, daemon=daemon, versions=versions)),
     )
 
 
 def run_requests(
-    pipeline: Pipeline, instance: DagsterInstance, *, daemon: bool = True
+    pipeline: Pipeline,
+    instance: DagsterInstance,
+    *,
+    daemon: bool = True,
+    versions: Sequence[int] | None = None,
 ) -> list[RunRequest]:
     """Runs for the jobs that need one and have none under way.
 
     The attempt is part of the run key, because a failed run blocks its key for ever.
     """
     with pipeline.engine.connect() as connection:
-        waiting = jobs.jobs_to_run(connection, RUNS_PER_TICK)
+        waiting = jobs.jobs_to_run(connection, RUNS_PER_TICK, versions)
     statuses = NOT_FINISHED_STATUSES if daemon else [DagsterRunStatus.STARTED]
     busy = _keys_with_run(instance, [job.job_key for job in waiting], statuses)
     requests: list[RunRequest] = []

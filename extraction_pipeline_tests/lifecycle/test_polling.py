@@ -5,11 +5,12 @@ import time
 import pytest
 
 from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
 from extraction_pipeline.lifecycle.polling import poll, poll_due
 from extraction_pipeline.providers.base import ProviderLimits
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import Hold, answer, drop_before, saying
-from extraction_pipeline_tests.faults.proxy import POLL, Fault, Proxy, Route, rewritten
+from extraction_pipeline_tests.faults.proxy import CREATE, POLL, Fault, Proxy, Route, rewritten
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 from extraction_pipeline_tests.lifecycle.limits import limited
 
@@ -223,3 +224,83 @@ def test_a_poll_tells_how_far_the_provider_is(
         if tuple(found[0]) == ("in_progress", 1, 1):
             break  # not the server's own `finalizing`, which may be read in between
     assert tuple(found[0]) == ("in_progress", 1, 1)
+
+
+def test_one_odd_answer_stops_no_other_job(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(3)
+    jobs = limited(driven, ONE_A_JOB).submitted(3)
+    driven.execute("UPDATE extraction.batch_jobs SET job_id = '..' WHERE id = :job", job=jobs[0])
+    driven.execute(
+        "UPDATE extraction.batch_jobs SET due_at = now() - interval '1 hour' WHERE id = :job",
+        job=jobs[0],
+    )
+    readings = poll_due(driven.pipeline, ACTOR, 10, seconds=5)
+    assert [reading.cause is None for reading in readings] == [False, True, True]
+    cause = readings[0].cause or ""
+    assert cause.startswith(f"Job {driven.job(jobs[0]).job_key} could not be polled: ")
+    assert cause.endswith("what local says of it is unusable: ValueError.")
+    assert driven.job(jobs[0]).trouble_count == 1
+    assert due_in(driven, jobs[0]) > -5
+
+
+def test_counts_that_nothing_can_hold_are_not_kept(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    counts = {"total": 2**31, "completed": 2**62, "failed": 1}
+    proxy.plan(POLL, answer(200, {"id": "b", "status": "in_progress", "request_counts": counts}))
+    assert poll(driven.pipeline, driven.job(job_id), ACTOR).cause is None
+    kept = driven.rows(
+        "SELECT provider_total, provider_completed, provider_failed FROM extraction.batch_jobs"
+    )
+    assert tuple(kept[0]) == (None, None, 1)
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_batch_that_the_provider_does_not_know_any_more_is_held_after_a_while(
+    driven: Driven, workplace: Workplace, proxy: Proxy, status: int
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    proxy.plan(POLL, answer(status), times=GONE_PATIENCE - 1)
+    proxy.plan(POLL, answer(503))  # says nothing of the batch, so the count begins again
+    proxy.plan(POLL, answer(status), times=None)
+    for _ in range(2 * GONE_PATIENCE - 1):
+        reading = poll(driven.pipeline, driven.job(job_id), ACTOR)
+        assert (driven.job(job_id).state, reading.needs_person) == (JobState.SUBMITTED, False)
+    reading = poll(driven.pipeline, driven.job(job_id), ACTOR)
+    assert driven.job(job_id).state is JobState.HELD
+    assert reading.needs_person
+    assert "is held" in (reading.cause or "")
+    assert driven.audited()["job_held"] == 1
+    proxy.forget_plans()
+    assert driven.resolve(job_id).state is JobState.SUBMITTED  # a person had it searched for
+    assert len(driven.finished(job_id).published) == 1
+    assert proxy.count(CREATE) == 1
+
+
+def test_a_batch_that_was_sent_elsewhere_is_not_held(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    driven.execute("UPDATE extraction.batch_jobs SET base_url = 'https://elsewhere.example/v1'")
+    proxy.plan(POLL, answer(404), times=None)
+    for _ in range(GONE_PATIENCE + 2):
+        reading = poll(driven.pipeline, driven.job(job_id), ACTOR)
+    assert driven.job(job_id).state is JobState.SUBMITTED
+    assert reading.needs_person
+    assert "Set the base URL back." in (reading.cause or "")
+
+
+@pytest.mark.parametrize(("status", "needs_person"), [(401, True), (403, True), (503, False)])
+def test_a_reading_says_whether_somebody_must_act(
+    driven: Driven, workplace: Workplace, proxy: Proxy, status: int, needs_person: bool
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    proxy.plan(POLL, answer(status))
+    assert poll(driven.pipeline, driven.job(job_id), ACTOR).needs_person is needs_person

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from extraction_pipeline.errors import StoreError
+from extraction_pipeline.errors import ConfigurationError, StoreError
 from extraction_pipeline.ledger.jobs import StateMoved
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
 from extraction_pipeline.ledger.summary import document_lines
@@ -258,3 +258,55 @@ def test_nothing_of_a_document_or_an_answer_is_in_the_log(
     driven.publish(collected(driven, workplace, 3))
     assert "Fictional" not in caplog.text
     assert "Examplol" not in caplog.text
+
+
+@pytest.mark.parametrize("change", ["renamed", "of another type"])
+def test_a_job_is_published_as_what_it_was_asked_for_whatever_the_yaml_says_by_now(
+    driven: Driven, workplace: Workplace, change: str
+) -> None:
+    job_id = collected(driven, workplace, 2)
+    declared = workplace.collections / "notes.yaml"
+    if change == "renamed":
+        declared.write_text(declared.read_text().replace("name: notes", "name: letters"))
+    else:
+        declared.write_text(declared.read_text().replace("discharge_summary", "payer_note"))
+    later = Driven(workplace.open(), driven.server)
+    assert len(later.publish(job_id).published) == 2
+    assert {row[0] for row in driven.rows("SELECT schema_version FROM extraction.extractions")} == {
+        driven.job(job_id).schema_version
+    }
+    later.pipeline.engine.dispose()
+
+
+def test_answers_of_a_type_that_nobody_declares_wait_and_say_so(
+    driven: Driven, workplace: Workplace
+) -> None:
+    job_id = collected(driven, workplace, 1)
+    driven.execute(
+        """UPDATE extraction.extraction_versions
+           SET recipe = jsonb_set(recipe, '{schema_name}', '"of_another_house"')"""
+    )
+    with pytest.raises(ConfigurationError, match="has the document type of_another_house"):
+        driven.publish(job_id)
+    assert driven.job(job_id).state is JobState.COLLECTED
+
+
+def test_what_a_provider_calls_its_model_is_kept_only_where_it_is_a_name(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    def odd(content: bytes) -> bytes:
+        rows = [json.loads(line) for line in content.splitlines()]
+        for row, model in zip(rows, ("Mr. Fictional Name", "org/model:1.0-x"), strict=True):
+            row["response"]["body"]["model"] = model
+            row["response"]["body"]["usage"] = {
+                "prompt_tokens": 2**62,
+                "completion_tokens": 7,
+                "total_tokens": 1,
+            }
+        return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+    proxy.plan_results(odd)
+    assert len(driven.publish(collected(driven, workplace, 2)).published) == 2
+    kept = driven.rows("SELECT model, input_tokens, output_tokens FROM extraction.raw_responses")
+    assert sorted(map(tuple, kept), key=str) == [("org/model:1.0-x", None, 7), (None, None, 7)]
+    assert driven.summary().input_tokens == 0

@@ -10,8 +10,9 @@ from dagster import DagsterRunStatus
 
 from extraction_pipeline.orchestration.driving import Driver, NothingWorks, RunFailed
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
+from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline_tests.faults.actions import answer, saying
-from extraction_pipeline_tests.faults.proxy import CREATE, POLL, UPLOAD, Proxy
+from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, POLL, UPLOAD, Proxy, Route
 from extraction_pipeline_tests.orchestration.installed import NOTES, Installed, keys
 
 
@@ -122,3 +123,55 @@ def test_what_needs_a_person_is_not_waited_for(installed: Installed, told: Told)
         told.driver.finish([NOTES])
     assert "was used before with another recipe" in str(failed.value)
     assert "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize("route", [POLL, CONTENT, CREATE], ids=["poll", "results", "create"])
+def test_a_refused_key_ends_the_wait_with_the_remedy(
+    installed: Installed, told: Told, proxy: Proxy, route: Route
+) -> None:
+    proxy.plan(route, answer(401), times=None)
+    with pytest.raises(ProviderError) as ended:
+        replace(told.driver, patience=900.0).finish([NOTES])
+    assert "Check the provider's API key." in str(ended.value)
+    assert "\n" not in str(ended.value)
+    proxy.forget_plans()
+    installed.execute("UPDATE extraction.batch_jobs SET due_at = now(), run_requested_at = NULL")
+    told.driver.finish([NOTES])
+    assert installed.materialized("extractions") == keys(installed.partitions())
+    assert proxy.count(CREATE) == (2 if route is CREATE else 1)
+
+
+@pytest.mark.parametrize("route", [POLL, CONTENT], ids=["batch", "result file"])
+def test_what_is_gone_at_the_provider_is_held_and_not_waited_for(
+    installed: Installed, told: Told, proxy: Proxy, route: Route
+) -> None:
+    proxy.plan(route, answer(404), times=None)
+    replace(told.driver, patience=900.0).finish([NOTES])
+    assert installed.query("SELECT state FROM extraction.batch_jobs") == ["held"]
+    assert any("is held: local does not know batch" in line for line in told.lines)
+    assert proxy.count(CREATE) == 1
+
+
+def test_only_what_the_driver_was_started_for_is_waited_for(
+    installed: Installed, told: Told, proxy: Proxy
+) -> None:
+    """Another collection's job is with a provider that never ends it."""
+    told.driver.finish([NOTES])
+    installed.execute(
+        "INSERT INTO extraction.extraction_versions (collection, name, fingerprint, recipe,"
+        " schema_version, provider, model) SELECT 'others', name, fingerprint, recipe,"
+        " schema_version, provider, model FROM extraction.extraction_versions"
+    )
+    installed.execute(
+        "INSERT INTO extraction.batch_jobs (job_key, version_id, provider, base_url, state,"
+        " request_count, job_id, payload_hash) SELECT 'others', max(id), 'local', 'x', 'submitted',"
+        " 1, 'batch_of_others', 'x' FROM extraction.extraction_versions"
+    )
+    polls = proxy.count(POLL)
+    installed.workplace.write(1, start=7)
+    told.driver.scan(["notes"])
+    told.driver.finish([NOTES])
+    assert len(installed.materialized("extractions")) == 3
+    others = "SELECT poll_count FROM extraction.batch_jobs WHERE job_key = 'others'"
+    assert installed.query(others) == [0]
+    assert proxy.count(POLL) > polls
