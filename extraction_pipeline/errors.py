@@ -16,7 +16,12 @@ hold document text, a prompt, an answer or a key: both are logged and shown.
 
 
 class ExtractionPipelineError(Exception):
-    """Base of all errors of this project: one line of cause, and one of remedy."""
+    """Base of all errors of this project: one line of cause, and one of remedy.
+
+    `exit_code` is what a command that ends with the error gives to its shell.
+    """
+
+    exit_code = 1
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -30,6 +35,8 @@ class ExtractionPipelineError(Exception):
 class ConfigurationError(ExtractionPipelineError):
     """A setting, a file or a command line is wrong; nothing was done."""
 
+    exit_code = 2
+
 
 class CollectionError(ConfigurationError):
     """A collection's YAML is wrong. The message names the file and the line."""
@@ -38,13 +45,19 @@ class CollectionError(ConfigurationError):
 class SourceError(ExtractionPipelineError):
     """A source cannot be listed, or a file of it cannot be read. Never taken for an empty one."""
 
+    exit_code = 4
+
 
 class StoreError(ExtractionPipelineError):
     """The content-addressed store cannot be read or written, or holds other bytes than named."""
 
+    exit_code = 4
+
 
 class LedgerError(ExtractionPipelineError):
     """The ledger refuses a change, or holds something that must not be."""
+
+    exit_code = 3
 
 
 class DatabaseUnavailable(LedgerError):
@@ -53,3 +66,5 @@ class DatabaseUnavailable(LedgerError):
 
 class RecipeChanged(LedgerError):
     """An extraction version that was used before now has another recipe."""
+
+    exit_code = ConfigurationError.exit_code  # the collection's YAML is what has to be corrected

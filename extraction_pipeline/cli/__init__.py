@@ -12,25 +12,7 @@ from extraction_pipeline.cli.export import export
 from extraction_pipeline.cli.migrate import migrate
 from extraction_pipeline.cli.run import run
 from extraction_pipeline.cli.status import status
-from extraction_pipeline.errors import (
-    ConfigurationError,
-    DatabaseUnavailable,
-    ExtractionPipelineError,
-    LedgerError,
-    SourceError,
-    StoreError,
-)
-from extraction_pipeline.providers.errors import ProviderError
-
-EXIT_CODES: tuple[tuple[type[ExtractionPipelineError], int], ...] = (
-    (ConfigurationError, 2),
-    (DatabaseUnavailable, 3),
-    (LedgerError, 3),
-    (SourceError, 4),
-    (StoreError, 4),
-    (ProviderError, 5),
-    (ExtractionPipelineError, 1),
-)
+from extraction_pipeline.errors import ExtractionPipelineError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -64,5 +46,5 @@ def main() -> None:
         sys.exit(130)
     except ExtractionPipelineError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+        sys.exit(error.exit_code)
     sys.exit(code or 0)

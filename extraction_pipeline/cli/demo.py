@@ -10,13 +10,13 @@ import click
 import orjson
 
 from extraction_pipeline.cli.environment import read_settings
-from extraction_pipeline.cli.output import say
+from extraction_pipeline.cli.output import counted, say
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.documents.sources import FolderSource
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.ledger.published import richest_record
-from extraction_pipeline.ledger.summary import CollectionSummary, submitted_since, summarize
+from extraction_pipeline.ledger.summary import CollectionSummary, summarize
 from extraction_pipeline.lifecycle.recipes import type_of
 from extraction_pipeline.orchestration.driving import Driver, Target
 from extraction_pipeline.reports.record_view import in_schema_order, render_record
@@ -40,7 +40,7 @@ class Outcome:
         return sum(summary.waiting for summary in self.collections.values())
 
     def as_json(self) -> dict[str, object]:
-        """The object that `--json` prints. Jobs and requests are those of this run."""
+        """The object that `--json` prints. Jobs and requests are those of this command's runs."""
         return {
             "collections": {
                 name: {
@@ -125,12 +125,9 @@ def _exists(collection: Collection) -> bool:
 
 
 def _drive(driver: Driver, chosen: list[Collection], started: float) -> Outcome:
-    with driver.pipeline.engine.connect() as connection:
-        before = submitted_since(connection, 0)
     driver.scan([collection.name for collection in chosen])
     driver.finish([Target(collection.name, collection.active_version) for collection in chosen])
     with driver.pipeline.engine.connect() as connection:
-        new = submitted_since(connection, before.last_job)
         summaries = {
             collection.name: summarize(
                 connection,
@@ -140,7 +137,13 @@ def _drive(driver: Driver, chosen: list[Collection], started: float) -> Outcome:
             )
             for collection in chosen
         }
-    return Outcome(summaries, new.jobs, new.requests, time.monotonic() - started)
+    sent = driver.submitted()
+    return Outcome(
+        summaries,
+        sum(one.jobs for one in sent),
+        sum(one.requests for one in sent),
+        time.monotonic() - started,
+    )
 
 
 def _show(driver: Driver, chosen: list[Collection], outcome: Outcome, *, with_record: bool) -> None:
@@ -173,12 +176,13 @@ def _show(driver: Driver, chosen: list[Collection], outcome: Outcome, *, with_re
     )
     if outcome.submitted_requests:
         click.echo(
-            f"\n{outcome.submitted_requests} requests went out in {outcome.provider_jobs} batch "
-            f"jobs; {outcome.seconds:.0f} s. Run it again: nothing will be submitted."
+            f"\n{counted(outcome.submitted_requests, 'request')} went out in "
+            f"{counted(outcome.provider_jobs, 'batch job')}; {outcome.seconds:.0f} s. "
+            "Run it again: nothing will be submitted."
         )
     else:
         click.echo(
-            "\nNothing was submitted: every document was submitted before. "
+            "\nNothing was submitted: every document was submitted before, or cannot be. "
             f"{outcome.seconds:.0f} s."
         )
     if with_record:

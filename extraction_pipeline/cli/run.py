@@ -1,13 +1,14 @@
 """`extraction-pipeline run`."""
 
 import sys
+from collections.abc import Sequence
 
 import click
 
 from extraction_pipeline.cli.environment import read_settings
-from extraction_pipeline.cli.output import say
+from extraction_pipeline.cli.output import counted, say
 from extraction_pipeline.installation.session import driving
-from extraction_pipeline.ledger.summary import summarize
+from extraction_pipeline.ledger.summary import Submitted, summarize
 from extraction_pipeline.orchestration.driving import Target
 
 
@@ -19,7 +20,8 @@ def run(collection: str, version: str | None, wait: bool) -> None:
     """Scan one collection and submit what lacks an extraction.
 
     Without --wait it ends once the jobs are submitted; the status sensor of `extraction-pipeline
-    dev`, or a later run with --wait, brings the results.
+    dev`, or a later run with --wait, brings the results. It ends with 1 if a job could not be
+    submitted yet, and with --wait if documents are left waiting.
 
     \b
     Example:
@@ -27,19 +29,38 @@ def run(collection: str, version: str | None, wait: bool) -> None:
     """
     with driving(read_settings(), say) as driver:
         declared = driver.pipeline.collection(collection)
-        target = Target(declared.name, declared.version(version or declared.active_version).name)
+        chosen = declared.version(version or declared.active_version)
+        target = Target(declared.name, chosen.name)
         driver.scan([target.collection])
+        all_sent = True
         if wait:
             driver.finish([target])
         else:
-            driver.submit(target)
-        chosen = declared.version(target.version)
+            all_sent = driver.submit(target)
+        sent = driver.submitted()
         with driver.pipeline.engine.connect() as connection:
             summary = summarize(connection, declared.name, chosen.name, chosen.max_attempts)
+    stuck = summary.waiting > 0 if wait else not all_sent
+    for line in sent_lines(sent, target, stuck=stuck):
+        click.echo(line)
     click.echo(
-        f"{declared.name} at {chosen.name}: {summary.documents:,} documents, "
-        f"{summary.published:,} published, {summary.invalid + summary.failed:,} failed, "
+        f"{declared.name} at {chosen.name}: {counted(summary.documents, 'document')}, "
+        f"{summary.published:,} published, {summary.invalid:,} invalid, {summary.failed:,} failed, "
         f"{summary.unreadable:,} unreadable, {summary.waiting:,} waiting."
     )
-    if wait and summary.waiting:
+    if stuck:
+        click.echo("Which, why, and what to do: extraction-pipeline status --documents")
         sys.exit(1)
+
+
+def sent_lines(sent: Sequence[Submitted], target: Target, *, stuck: bool) -> list[str]:
+    """What went out, one line for each collection and version; the target's is always there."""
+    lines = [
+        f"{one.collection} at {one.version}: {counted(one.requests, 'request')} sent in "
+        f"{counted(one.jobs, 'batch job')}."
+        for one in sent
+    ]
+    if (target.collection, target.version) not in {(one.collection, one.version) for one in sent}:
+        what = "nothing could be sent yet" if stuck else "nothing new to send"
+        lines.append(f"{target.collection} at {target.version}: {what}.")
+    return lines

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from extraction_pipeline.ledger.states import DocumentStatus, JobState
+from extraction_pipeline.ledger.states import AuditEvent, DocumentStatus, JobState
 
 # One row per document: its status at one version. `failed` and `invalid` mean that no attempt is
 # left; whatever still may become an extraction is `waiting`.
@@ -311,23 +311,30 @@ def jobs_of_documents(
 
 @dataclass(frozen=True)
 class Submitted:
-    """Jobs that a provider has, and their requests; `last_job` is the newest job of any state."""
+    """Jobs of one collection and version that certain runs brought to the provider."""
 
+    collection: str
+    version: str
     jobs: int
     requests: int
-    last_job: int
 
 
-def submitted_since(connection: Connection, job: int) -> Submitted:
-    """What was submitted in jobs made after the job with this id; 0 for all."""
-    row = connection.execute(
+def submitted_by(connection: Connection, actors: Sequence[str]) -> list[Submitted]:
+    """What these actors, most often runs, submitted or found to be submitted, by version. What
+    others submit at the same time is none of it."""
+    rows = connection.execute(
         text("""
-            SELECT count(*) FILTER (WHERE job_id IS NOT NULL) AS jobs,
-                   coalesce(sum(request_count) FILTER (WHERE job_id IS NOT NULL), 0)::bigint
-                   AS requests,
-                   coalesce(max(id), :job) AS last_job
-            FROM extraction.batch_jobs WHERE id > :job
+            SELECT v.collection, v.name, count(*), sum(j.request_count)::bigint
+            FROM extraction.batch_jobs j
+            JOIN extraction.extraction_versions v ON v.id = j.version_id
+            WHERE EXISTS (
+                SELECT FROM extraction.audit_events a
+                WHERE a.batch_job_id = j.id AND a.actor = ANY(:actors) AND a.event = ANY(:events))
+            GROUP BY v.collection, v.name ORDER BY v.collection, v.name
         """),
-        {"job": job},
-    ).one()
-    return Submitted(**row._mapping)
+        {
+            "actors": list(actors),
+            "events": [AuditEvent.JOB_SUBMITTED.value, AuditEvent.JOB_ADOPTED.value],
+        },
+    )
+    return [Submitted(*row) for row in rows]

@@ -6,18 +6,26 @@ The definitions, the instance and the event log are those of a daemon; only the 
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dagster import DagsterEvent, DagsterInstance, Definitions, ExecuteInProcessResult, RunRequest
+from dagster import (
+    DagsterEvent,
+    DagsterInstance,
+    Definitions,
+    ExecuteInProcessResult,
+    IntMetadataValue,
+    MetadataValue,
+    RunRequest,
+)
 from dagster._core.utils import make_new_run_id
 
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.ledger import jobs
-from extraction_pipeline.ledger.summary import summarize
+from extraction_pipeline.ledger.summary import Submitted, submitted_by, summarize
 from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.failures import NEEDS_PERSON
+from extraction_pipeline.orchestration.failures import EXIT_CODE, NEEDS_PERSON
 from extraction_pipeline.orchestration.jobs import (
     CAUSE,
     JOB_KEY_TAG,
@@ -44,7 +52,12 @@ class Target:
 
 
 class RunFailed(ExtractionPipelineError):
-    """A Dagster run that everything else depends on has failed."""
+    """A Dagster run that everything else depends on has failed; with the exit code of the error
+    that made it fail."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class NothingWorks(ExtractionPipelineError):
@@ -64,6 +77,8 @@ class Driver:
     pipeline: Pipeline
     tell: Callable[[str], None]
     patience: float = PATIENCE_SECONDS
+    runs: list[str] = field(default_factory=list, compare=False)
+    """Ids of the runs that it executed: who they are in the audit trail."""
 
     def scan(self, collections: Sequence[str]) -> None:
         """Run the scan job over these collections. Raises `RunFailed`."""
@@ -78,13 +93,13 @@ class Driver:
         """Run the submit job; whether every batch job went out. Those that could not be sent yet
         are told of, and left to the sensor. Raises `RunFailed` where nothing could be submitted at
         all, and `ProviderError` where nothing will be before somebody has acted."""
+        self.tell(f"submitting {target.collection} at {target.version}")
         failure = self._submit(target)
         if failure is not None and failure.needs_person:
             raise _stopped(failure.cause)
         return failure is None
 
     def _submit(self, target: Target) -> "_Failed | None":
-        self.tell(f"submitting {target.collection} at {target.version}")
         failure = self._run(
             submit_missing.name,
             "submit_missing_documents",
@@ -106,16 +121,27 @@ class Driver:
             self.pipeline.collection(target.collection).version(target.version).max_attempts
             for target in targets
         )
+        left = dict.fromkeys(targets, 0)
         for _ in range(rounds):
-            sent = {target: self._submit(target) for target in targets}
+            for target, count in left.items():
+                again = f" again: {count} wait" if count else ""
+                self.tell(f"submitting {target.collection} at {target.version}{again}")
+            sent = {target: self._submit(target) for target in left}
             refused = [one.cause for one in sent.values() if one is not None and one.needs_person]
             going = [target for target, one in sent.items() if one is None or not one.needs_person]
             if going:
                 self.wait(going, trouble=any(sent[target] for target in going))
             if refused:
                 raise _stopped(refused[0])
-            if not any(self._waiting(target) for target in targets):
+            waiting = {target: self._waiting(target) for target in targets}
+            left = {target: count for target, count in waiting.items() if count}
+            if not left:
                 return
+
+    def submitted(self) -> list[Submitted]:
+        """What the runs of this driver brought to a provider, by collection and version."""
+        with self.pipeline.engine.connect() as connection:
+            return submitted_by(connection, self.runs)
 
     def _waiting(self, target: Target) -> int:
         version = self.pipeline.collection(target.collection).version(target.version)
@@ -217,6 +243,7 @@ class Driver:
             url = self.pipeline.settings.database_url
             if url is not None:
                 lifeline(url.get_secret_value()).let_go(run_id)
+        self.runs.append(run_id)
         return _failed(result)
 
 
@@ -228,9 +255,10 @@ class _Failed:
     cause: str
     needs_nobody: bool = False
     needs_person: bool = False
+    exit_code: int = RunFailed.exit_code
 
     def error(self) -> RunFailed:
-        return RunFailed(self.cause)
+        return RunFailed(self.cause, self.exit_code)
 
 
 def _stopped(cause: str) -> ProviderError:
@@ -262,7 +290,10 @@ def _failed(result: ExecuteInProcessResult) -> _Failed | None:
             said = failure.user_failure_data
             if said is not None and said.description:
                 return _Failed(
-                    said.description, WAITING in said.metadata, NEEDS_PERSON in said.metadata
+                    said.description,
+                    WAITING in said.metadata,
+                    NEEDS_PERSON in said.metadata,
+                    _exit_code(said.metadata),
                 )
             error = failure.error
             while error is not None and error.cause is not None:
@@ -270,6 +301,11 @@ def _failed(result: ExecuteInProcessResult) -> _Failed | None:
             if error is not None:
                 return _Failed(f"Run {result.run_id} failed: {error.message.strip()}")
     return _Failed(f"Run {result.run_id} failed without a cause.")
+
+
+def _exit_code(metadata: Mapping[str, MetadataValue[Any]]) -> int:
+    given = metadata.get(EXIT_CODE)
+    return given.value if isinstance(given, IntMetadataValue) and given.value else 1
 
 
 def _was_interrupted(event: DagsterEvent) -> bool:

@@ -17,6 +17,9 @@ from extraction_pipeline.providers.errors import ProviderError
 NEEDS_PERSON = "needs_person"
 """Metadata of a failure that does not mend by itself."""
 
+EXIT_CODE = "exit code"
+"""Metadata of a failure: what a command that runs the step itself ends with."""
+
 
 @contextmanager
 def one_line_failures() -> Iterator[None]:
@@ -30,7 +33,10 @@ def one_line_failures() -> Iterator[None]:
     except ExtractionPipelineError as error:
         raise Failure(
             description=str(error),
-            metadata={NEEDS_PERSON: True} if needs_person(error) else None,
+            metadata={
+                EXIT_CODE: error.exit_code,
+                **({NEEDS_PERSON: True} if needs_person(error) else {}),
+            },
             allow_retries=isinstance(error, DatabaseUnavailable),
         ) from None
 

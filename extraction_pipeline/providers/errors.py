@@ -8,6 +8,8 @@ class ProviderError(ExtractionPipelineError):
     """A call failed. `kind` says who may act next, `retry_after` (seconds) when, if the provider
     said so. `code` is the provider's own error code, never its message about a document."""
 
+    exit_code = 5
+
     def __init__(
         self,
         message: str,

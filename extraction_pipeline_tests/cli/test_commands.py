@@ -139,7 +139,11 @@ def test_run_waits_for_a_new_letter(terminal: Terminal) -> None:
     (terminal.folder / "corpus" / "letters" / "late.txt").write_text(NOTE.format(number=99))
     done = terminal.type("run", "--collection", "letters", "--extraction-version", "v1", "--wait")
     assert done.returncode == 0, done.stderr
+    assert "letters at v1: 1 request sent in 1 batch job.\n" in done.stdout
     assert "6 documents, 5 published" in done.stdout
+    again = terminal.type("run", "--collection", "letters")
+    assert again.returncode == 0
+    assert "letters at v1: nothing new to send.\n" in again.stdout
     (terminal.folder / "corpus" / "letters" / "late.txt").unlink()
     told = orjson.loads(terminal.type("status", "--json").stdout)
     assert told["collections"]["letters"]["vanished"] == 0  # known at the next scan
@@ -159,7 +163,7 @@ def test_a_changed_recipe_is_refused_by_name(terminal: Terminal) -> None:
         done = terminal.type("run", "--collection", "letters", "--wait")
     finally:
         yaml.write_text(COLLECTION)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "changed: model" in done.stderr
     assert "Traceback" not in done.stderr
 

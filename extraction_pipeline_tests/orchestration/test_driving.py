@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from dagster import DagsterRunStatus
 
+from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.orchestration.driving import Driver, NothingWorks, RunFailed
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
 from extraction_pipeline.providers.errors import ProviderError
@@ -117,6 +118,7 @@ def test_what_needs_a_person_is_not_waited_for(installed: Installed, told: Told)
     with pytest.raises(RunFailed) as failed:
         told.driver.scan(["nowhere"])
     assert "There is no collection nowhere." in str(failed.value)
+    assert failed.value.exit_code == ConfigurationError.exit_code
     told.driver.submit(NOTES)
     installed.execute("UPDATE extraction.extraction_versions SET fingerprint = 'another'")
     with pytest.raises(RunFailed) as failed:

@@ -1,0 +1,60 @@
+"""`extraction-pipeline run`: it says what it sent, and its exit code says how it ended."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from extraction_pipeline.ledger.summary import Submitted, submitted_by
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.registration import scan
+from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline_tests.cli.installation import Installation
+from extraction_pipeline_tests.conftest import Workplace
+
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+def typed(installation: Installation, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "extraction_pipeline.cli", *words],
+        env=installation.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_what_could_not_be_sent_is_said_and_is_no_success(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, 2, EXTRACTION_LOCAL_BASE_URL=NOWHERE)
+    done = typed(installation, "run", "--collection", "letters")
+    assert done.returncode == 1
+    assert "letters at v1: nothing could be sent yet." in done.stdout
+    assert "2 documents, 0 published" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [("run", "--collection", "letters"), ("demo",)])
+def test_a_missing_source_has_the_exit_code_of_a_source(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    installation = Installation(tmp_path, 0, EXTRACTION_LOCAL_BASE_URL=NOWHERE)
+    (tmp_path / "documents").rmdir()
+    done = typed(installation, *command)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("Error: The source's folder")
+
+
+def test_what_others_send_at_the_same_time_is_not_counted(
+    workplace: Workplace, pipeline: Pipeline
+) -> None:
+    collection = pipeline.collection("notes")
+    for actor, count in (("first", 2), ("second", 5)):
+        workplace.write(count)
+        scan(pipeline, collection)
+        submit_documents(pipeline, collection, collection.active, actor=actor)
+    with pipeline.engine.connect() as connection:
+        assert submitted_by(connection, ["first"]) == [Submitted("notes", "v1", 1, 2)]
+        assert submitted_by(connection, ["second", "nobody"]) == [Submitted("notes", "v1", 1, 3)]
+        assert submitted_by(connection, []) == []
