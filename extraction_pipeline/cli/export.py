@@ -1,15 +1,22 @@
 """`extraction-pipeline export`."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
+from sqlalchemy import Connection
 
 from extraction_pipeline.cli.environment import read_settings
+from extraction_pipeline.cli.output import counted
+from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import database
+from extraction_pipeline.ledger.published import published_rows
+from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.opening import open_pipeline
-from extraction_pipeline.lifecycle.recipes import type_of
-from extraction_pipeline.reports.export import ExportFormat, export_frame, write_frame
+from extraction_pipeline.lifecycle.recipes import recipe_of
+from extraction_pipeline.reports.export import Export, ExportFormat, write_export
 
 
 @click.command()
@@ -30,7 +37,9 @@ from extraction_pipeline.reports.export import ExportFormat, export_frame, write
 def export(collection: str, version: str | None, form: str | None, output: Path) -> None:
     """Write a collection's published records, with where each came from, to a file.
 
-    The file holds what was extracted from the documents: keep it as you keep them.
+    The file holds what was extracted from the documents: keep it as you keep them. Only you can
+    read it, and it replaces one of the same name. In CSV, null is \\N and an empty cell is an empty
+    text.
 
     \b
     Example:
@@ -44,13 +53,24 @@ def export(collection: str, version: str | None, form: str | None, output: Path)
     with database(read_settings()) as settings:
         pipeline = open_pipeline(settings)
         declared = pipeline.collection(collection)
-        name = declared.version(version or declared.active_version).name
+        name = version or declared.active_version
         with pipeline.engine.connect() as connection:
-            frame = export_frame(
-                connection, type_of(declared), declared.name, name, with_paths=declared.show_paths
+            written = write_export(
+                Export(_schema(connection, declared, name), with_paths=declared.show_paths),
+                published_rows(connection, declared.name, name),
+                output,
+                chosen,
             )
-        write_frame(frame, output, chosen)
-    click.echo(f"{len(frame):,} records of {declared.name} at {name} are in {output}.")
+    click.echo(f"{counted(written, 'record')} of {declared.name} at {name} in {output}.")
+
+
+def _schema(connection: Connection, collection: Collection, version: str) -> Mapping[str, Any]:
+    """The schema that the version was asked with, or would be. Raises `CollectionError`."""
+    used = find_version(connection, collection.name, version)
+    if used is not None:
+        schema: Mapping[str, Any] = used.recipe["json_schema"]
+        return schema
+    return recipe_of(collection, collection.version(version)).json_schema
 
 
 def _format(form: str | None, output: Path) -> ExportFormat:

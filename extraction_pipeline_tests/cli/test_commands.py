@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-import pandas as pd
 import pytest
 
 from extraction_pipeline.cli import commands
@@ -111,27 +110,6 @@ def test_status_in_words_and_as_json(terminal: Terminal) -> None:
     assert told["collections"]["letters"]["published"] == 4
     assert told["collections"]["letters"]["not_published"][0]["reason"] == "empty"
     assert told["open_jobs"] == []
-
-
-@pytest.mark.usefixtures("first_demo")
-def test_exports_hold_the_same_in_every_format(terminal: Terminal) -> None:
-    frames = {}
-    for ending, read in (
-        ("parquet", pd.read_parquet),
-        ("csv", pd.read_csv),
-        ("jsonl", lambda path: pd.read_json(path, lines=True, dtype=False)),
-    ):
-        path = terminal.folder / f"letters.{ending}"
-        done = terminal.type("export", "--collection", "letters", "--output", path.name)
-        assert done.returncode == 0, done.stderr
-        assert "4 records" in done.stdout
-        frames[ending] = read(path)
-    columns = ["document_hash", "job_id", "request_id", "raw_hash", "diagnoses", "medications"]
-    for frame in frames.values():
-        assert list(frame.columns) == list(frames["parquet"].columns)
-        assert frame[columns].astype(str).equals(frames["parquet"][columns].astype(str))
-    assert "path" not in frames["csv"].columns  # file names are shown only where YAML says so
-    assert "Fictional condition" in frames["csv"]["diagnoses"][0]
 
 
 @pytest.mark.usefixtures("first_demo")
