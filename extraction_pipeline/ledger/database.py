@@ -3,12 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
+from extraction_pipeline.ledger.unreachable import place_of, why_unreachable
 
 # First half of the two-integer advisory lock keys, so that they never meet those of Dagster.
 JOB_LOCK = 0x65787074
@@ -51,26 +53,29 @@ def open_engine(url: str, *, pool_size: int = 2) -> Engine:
         hide_parameters=True,
         connect_args={"application_name": "extraction-pipeline", "connect_timeout": 10},
     )
-    event.listen(engine, "handle_error", _without_contents)
+    event.listen(engine, "handle_error", partial(_without_contents, parsed))
     return engine
 
 
-def _without_contents(context: ExceptionContext) -> None:
+def _without_contents(url: URL, context: ExceptionContext) -> None:
     original = context.original_exception
     if not isinstance(original, Exception):
         return  # Ctrl-C or the end of the process, which no statement is to blame for
     code = getattr(original, "pgcode", None)
     constraint = getattr(getattr(original, "diag", None), "constraint_name", None)
+    connected = context.connection is not None
+    why = None if connected or code else why_unreachable(url, str(original))
     # The driver's error stays in the chain, and with it in a stack trace: its sentence must not.
     original.args = (f"{type(original).__name__}, code {code}",)
     lost = isinstance(context.sqlalchemy_exception, OperationalError | InterfaceError)
     if context.is_disconnect or (code or ("08" if lost else "")).startswith(_PASSING):
         if context.is_pre_ping:
             return  # the pool replaces the connection by itself
+        if why is not None:
+            raise DatabaseUnavailable(why.message, remedy=why.remedy) from None
         raise DatabaseUnavailable(
-            f"The database cannot be reached or broke off ({code or 'no connection'}).",
-            remedy="Check EXTRACTION_DATABASE_URL and the server; what was under way is repeated "
-            "safely.",
+            f"The connection to {place_of(url)} broke off ({code or 'no code'}).",
+            remedy="Check the server; what was under way is repeated safely.",
         ) from None
     named = f", constraint {constraint}" if constraint else ""
     raise LedgerError(f"The database refused a statement (code {code or 'none'}{named}).") from None

@@ -296,8 +296,8 @@ class HttpClient:
 
     def _name(self, method: str, path: str, answer: "_Answer | None" = None) -> str:
         name = f"{self._dialect.provider}: {method} {path.partition('?')[0]}"
-        if answer is None:
-            return name
+        if answer is None:  # then it matters which server was asked
+            return f"{name} at {self._endpoint.base_url}"
         said = ", ".join(
             [f"HTTP {answer.call.http_status}"]
             + ([f"code {answer.error.code}"] if answer.error.code else [])

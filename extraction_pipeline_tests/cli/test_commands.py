@@ -166,7 +166,7 @@ def test_a_changed_recipe_is_refused_by_name(terminal: Terminal) -> None:
             ["status"],
             {"EXTRACTION_DATABASE_URL": "postgresql://127.0.0.1:1/x"},
             3,
-            "cannot be reached",
+            "Database x at 127.0.0.1, port 1 cannot be reached",
         ),
         (["export"], {}, 2, "Missing option"),
         (["batch-server", "--relay-model", "qwen3"], {}, 2, "--relay-model needs --relay-url"),

@@ -32,6 +32,7 @@ def test_what_could_not_be_sent_is_said_and_is_no_success(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "letters at v1: nothing could be sent yet." in done.stdout
     assert "2 documents, 0 published" in done.stdout
+    assert f"/files at {NOWHERE}: no connection could be made" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
 from extraction_pipeline.ledger.database import job_lock, open_engine
@@ -49,13 +49,50 @@ def test_a_value_that_the_database_cannot_hold_is_no_broken_connection(engine: E
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["postgresql://nobody@127.0.0.1:1/nothing", "postgresql://nobody@no.such.host.invalid/nothing"],
-    ids=["refused", "no such host"],
+    ("url", "said"),
+    [
+        (
+            "postgresql://nobody:secret@127.0.0.1:1/nothing",
+            "Database nothing at 127.0.0.1, port 1 cannot be reached: no server listens there. "
+            "Start the server, or correct EXTRACTION_DATABASE_URL.",
+        ),
+        (
+            "postgresql://nobody:secret@no.such.host.invalid/nothing",
+            "Database nothing at no.such.host.invalid, port 5432 cannot be reached: the host name "
+            "does not resolve. Correct it in EXTRACTION_DATABASE_URL.",
+        ),
+        (
+            "postgresql://nobody:secret@/nothing?host=/nowhere",
+            "Database nothing at /nowhere, port 5432 cannot be reached: no server listens there.",
+        ),
+    ],
+    ids=["refused", "no such host", "no such socket"],
 )
-def test_a_database_that_is_not_there(url: str) -> None:
-    with pytest.raises(DatabaseUnavailable, match="EXTRACTION_DATABASE_URL"):
+def test_a_database_that_is_not_there_is_named_without_user_and_password(
+    url: str, said: str
+) -> None:
+    with pytest.raises(DatabaseUnavailable) as raised:
         open_engine(url).connect()
+    assert str(raised.value).startswith(said)
+    assert "secret" not in "".join(traceback.format_exception(raised.value))
+    assert "nobody" not in str(raised.value)
+
+
+def test_a_server_that_answers_says_what_is_wrong(database_url: str) -> None:
+    for url, said in (
+        (make_url(database_url).set(database="nothing"), "Database nothing .* does not exist"),
+        (make_url(database_url).set(username="nobody"), "refuses the user or the password"),
+    ):
+        with pytest.raises(DatabaseUnavailable, match=said):
+            open_engine(url.render_as_string(hide_password=False)).connect()
+
+
+def test_a_connection_that_breaks_off_names_its_database(engine: Engine) -> None:
+    with (
+        pytest.raises(DatabaseUnavailable, match=rf"to database {engine.url.database} at .* broke"),
+        engine.connect() as connection,
+    ):
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
 
 
 @pytest.mark.parametrize("url", ["sqlite:///file", "mysql://host/name", "no url"])

@@ -1,0 +1,59 @@
+"""Why a database cannot be reached, from what the driver says when it connects. Pure.
+
+Nothing of a record is in such a sentence, but a user's name can be: it is read and never repeated.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import URL
+
+DEFAULT_PORT = 5432
+_VARIABLE = "EXTRACTION_DATABASE_URL"
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """What is wrong, and what to do about it."""
+
+    message: str
+    remedy: str
+
+
+def place_of(url: URL) -> str:
+    """Which database a URL names: host, port and name, without user and password."""
+    name = url.database or url.username or "postgres"
+    host = url.host or url.query.get("host") or "the local socket"
+    port = url.port or url.query.get("port") or DEFAULT_PORT
+    return f"database {name} at {host if isinstance(host, str) else ', '.join(host)}, port {port}"
+
+
+def why_unreachable(url: URL, said: str) -> Unreachable:
+    """The cause of a failed connection. `said` is the driver's sentence in English; of one in
+    another language only the place is told."""
+    place = place_of(url)
+    place = place[0].upper() + place[1:]
+    if "password" in said or "authentication" in said or "role " in said:
+        return Unreachable(
+            f"{place} refuses the user or the password.", f"Correct them in {_VARIABLE}."
+        )
+    if "database " in said and "does not exist" in said:
+        return Unreachable(
+            f"{place} does not exist; the server answers.",
+            f"Create it with createdb, or correct its name in {_VARIABLE}.",
+        )
+    if "translate host name" in said:
+        return Unreachable(
+            f"{place} cannot be reached: the host name does not resolve.",
+            f"Correct it in {_VARIABLE}.",
+        )
+    if "timeout" in said:
+        what = "no answer within 10 seconds"
+    elif "refused" in said or "No such file" in said:
+        what = "no server listens there"
+    else:
+        what = "no connection"
+    return Unreachable(
+        f"{place} cannot be reached: {what}.",
+        f"Start the server, or correct {_VARIABLE}. Nothing was changed; what was under way is "
+        "repeated safely.",
+    )
