@@ -8,6 +8,7 @@ from dagster import BetaWarning, Definitions, definitions, in_process_executor
 from extraction_pipeline.collections.collection import Collection, ExtractionVersion
 from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.lifecycle.ceilings import require_price
 from extraction_pipeline.lifecycle.opening import endpoint_of
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_of
 from extraction_pipeline.orchestration.assets import collection_assets
@@ -16,6 +17,7 @@ from extraction_pipeline.orchestration.jobs import ALL_JOBS
 from extraction_pipeline.orchestration.nightly import nightly_refresh
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.orchestration.sensors import batch_status
+from extraction_pipeline.prices.loader import load_prices
 from extraction_pipeline.providers.registry import check_request
 from extraction_pipeline.settings import Settings, load_settings
 
@@ -30,9 +32,11 @@ def build_definitions(settings: Settings) -> Definitions:
     definitions load and not at night.
     """
     collections = load_collections(settings.collections, os.environ)
+    prices = load_prices(settings.prices)
     for collection in collections:
         for version in collection.extraction_versions:
             _require_sendable(collection, version, settings)
+            require_price(collection, version, prices)
     night, nightly_schedule = nightly_refresh(settings)
     return Definitions(
         assets=[night, *(one for each in collections for one in collection_assets(each))],

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,29 @@ class Identity(StrEnum):
     """Their source system and record id; other bytes under one id are a revision."""
 
 
+class CeilingPeriod(StrEnum):
+    """What a ceiling holds for."""
+
+    TOTAL = "total"
+    """All jobs of a version."""
+    DAY = "day"
+    """The jobs that were made on one day, in the time zone of the installation."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What a version may cost at most, in its own currency, before nothing more is sent."""
+
+    amount: Decimal
+    currency: str
+    per: CeilingPeriod
+
+
 @dataclass(frozen=True)
 class ExtractionVersion:
     """A named way to extract. `instructions` is `None` where the document type's own are used.
 
-    All but `name` and `max_attempts` go into the recipe and thus into its fingerprint.
+    All but `name`, `max_attempts` and `ceiling` go into the recipe and thus into its fingerprint.
     """
 
     name: str
@@ -36,6 +55,7 @@ class ExtractionVersion:
     """How often the model may be asked about one document before it counts as failed."""
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     instructions: str | None = field(default=None, repr=False)
+    ceiling: Ceiling | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from extraction_pipeline.collections.defect import Defect
-from extraction_pipeline.collections.form import CollectionForm, VersionForm
+from extraction_pipeline.collections.form import CeilingForm, CollectionForm, VersionForm
 from extraction_pipeline.collections.yaml_document import YamlDocument
 from extraction_pipeline.documents.sources import FolderSource, ManifestSource
 
@@ -60,6 +60,8 @@ def collection_keys(location: Sequence[str | int]) -> tuple[str, ...]:
             return tuple(_SOURCES[kind].model_fields)
         case ("extraction_versions", _):
             return tuple(VersionForm.model_fields)
+        case ("extraction_versions", _, "ceiling"):
+            return tuple(CeilingForm.model_fields)
         case _:
             return ()
 

@@ -1,21 +1,31 @@
 """The form of a collection's YAML: which keys there are, of which type, within which bounds."""
 
+from decimal import Decimal
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from extraction_pipeline.collections.collection import Identity
+from extraction_pipeline.collections.collection import CeilingPeriod, Identity
 from extraction_pipeline.documents.sources import Source
 from extraction_pipeline.providers.registry import ProviderName
 
 VERSION_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,40}$"
 """Also the alphabet of a Dagster partition key, which the name becomes."""
+CURRENCY = r"^[A-Z]{3}$"
 _COLLECTION_NAME = r"^[a-z][a-z0-9_]{0,40}$"
 _TYPE_REFERENCE = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*(:[A-Za-z_][A-Za-z0-9_]*)?$"
 
 
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CeilingForm(_Form):
+    """What a version may cost at most."""
+
+    amount: Annotated[Decimal, Field(ge=0, le=1_000_000_000)]
+    currency: Annotated[str, Field(pattern=CURRENCY)]
+    per: CeilingPeriod = CeilingPeriod.TOTAL
 
 
 class VersionForm(_Form):
@@ -26,6 +36,7 @@ class VersionForm(_Form):
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 3
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    ceiling: CeilingForm | None = None
     instructions: str | None = None
     instructions_file: str | None = None
 

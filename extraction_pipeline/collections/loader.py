@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from extraction_pipeline.collections.collection import Collection, ExtractionVersion
+from extraction_pipeline.collections.collection import Ceiling, Collection, ExtractionVersion
 from extraction_pipeline.collections.consistency import inconsistencies
 from extraction_pipeline.collections.defect import Defect, collection_error
 from extraction_pipeline.collections.explanation import collection_keys, explain
@@ -161,6 +161,9 @@ def _version(name: str, form: VersionForm, instructions: str | None) -> Extracti
         max_attempts=form.max_attempts,
         parameters=form.parameters,
         instructions=instructions,
+        ceiling=Ceiling(form.ceiling.amount, form.ceiling.currency, form.ceiling.per)
+        if form.ceiling
+        else None,
     )
 
 

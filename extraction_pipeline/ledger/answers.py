@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 from sqlalchemy import Connection, text
 
@@ -289,6 +290,8 @@ class RecordRow:
     model: str | None
     input_tokens: int | None
     output_tokens: int | None
+    cost: Decimal | None
+    currency: str | None
     received_at: datetime | None
     extraction_hash: str | None
     extraction_schema: str | None
@@ -308,11 +311,13 @@ def record_rows(
             text(f"""
                 SELECT i.id, d.document_hash, i.attempt, i.custom_id, i.document_key, i.text_hash,
                        r.body_hash, r.outcome, r.http_status, r.request_id, r.model,
-                       r.input_tokens, r.output_tokens, r.received_at, e.body_hash,
-                       e.schema_version, e.evidence_found, e.evidence_total, e.published_at
+                       r.input_tokens, r.output_tokens, c.amount, c.currency, r.received_at,
+                       e.body_hash, e.schema_version, e.evidence_found, e.evidence_total,
+                       e.published_at
                 FROM extraction.batch_items i
                 JOIN extraction.documents d ON d.id = i.document_id
                 LEFT JOIN extraction.raw_responses r ON r.item_id = i.id
+                LEFT JOIN extraction.request_costs c ON c.item_id = i.id
                 LEFT JOIN extraction.extractions e ON e.raw_response_id = r.id
                 WHERE i.batch_job_id = :job AND i.id > :last {narrowed}
                 ORDER BY i.id LIMIT 1000

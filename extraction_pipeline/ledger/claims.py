@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from extraction_pipeline.ledger.database import CLAIM_LOCK, lock_until_commit
+from extraction_pipeline.prices.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,11 @@ class Claimable:
 
 @dataclass(frozen=True)
 class NewJob:
-    """A job to be made: its key and the documents it asks about."""
+    """A job to be made: its key, the documents it asks about, and what they may cost."""
 
     job_key: str
     document_ids: tuple[int, ...]
+    estimate: Estimate
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,23 @@ def create_jobs(
         job_id = connection.execute(
             text("""
                 INSERT INTO extraction.batch_jobs
-                    (job_key, version_id, provider, base_url, state, request_count, due_at)
+                    (job_key, version_id, provider, base_url, state, request_count, due_at,
+                     estimated_input_tokens, estimated_output_tokens, estimated_amount,
+                     estimated_currency)
                 VALUES (:key, :version, :provider, :base_url, 'preparing', 0,
-                        now() + interval '60 seconds') RETURNING id
+                        now() + interval '60 seconds', :inputs, :outputs, :amount, :currency)
+                RETURNING id
             """),
-            {"key": job.job_key, "version": version, "provider": provider, "base_url": base_url},
+            {
+                "key": job.job_key,
+                "version": version,
+                "provider": provider,
+                "base_url": base_url,
+                "inputs": job.estimate.input_tokens,
+                "outputs": job.estimate.output_tokens,
+                "amount": job.estimate.amount,
+                "currency": job.estimate.currency,
+            },
         ).scalar_one()
         claimed = connection.execute(
             text("""

@@ -7,6 +7,7 @@ Every move is one conditional statement whose row count is checked: who comes se
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
@@ -42,6 +43,8 @@ class JobRow:
     submit_attempt: int
     submit_http_status: int | None
     submit_request_id: str | None
+    estimated_amount: Decimal | None
+    estimated_currency: str | None
     failure_kind: str | None
     failure_code: str | None
     poll_count: int
@@ -63,10 +66,10 @@ _COLUMNS = """
     j.id, j.job_key, j.version_id, v.collection, v.name AS version_name, v.schema_version,
     j.provider, j.base_url, j.state, j.request_count, j.payload_hash, j.payload_bytes, j.input_id,
     j.job_id, j.provider_state, j.phase, j.submit_attempt, j.submit_http_status,
-    j.submit_request_id, j.failure_kind, j.failure_code, j.poll_count, j.trouble_count,
-    j.run_attempt, j.run_requested_at, j.created_at, j.submit_started_at, j.submitted_at,
-    j.submission_recorded_at, j.due_at, j.ended_at, j.collected_at, j.published_at,
-    j.results_recorded_at
+    j.submit_request_id, j.estimated_amount, j.estimated_currency, j.failure_kind, j.failure_code,
+    j.poll_count, j.trouble_count, j.run_attempt, j.run_requested_at, j.created_at,
+    j.submit_started_at, j.submitted_at, j.submission_recorded_at, j.due_at, j.ended_at,
+    j.collected_at, j.published_at, j.results_recorded_at
 """
 _FROM = """
     FROM extraction.batch_jobs j JOIN extraction.extraction_versions v ON v.id = j.version_id

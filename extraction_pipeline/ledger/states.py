@@ -89,4 +89,5 @@ class AuditEvent(StrEnum):
     FOREIGN_RESULT = "foreign_result"
     REPEATED_RESULT = "repeated_result"
     DOCUMENT_REVISED = "document_revised"
+    CEILING_REACHED = "ceiling_reached"
     NIGHT_DONE = "night_done"

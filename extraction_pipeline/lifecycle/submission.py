@@ -7,12 +7,15 @@ from extraction_pipeline.collections.collection import Collection, ExtractionVer
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import claims, jobs
 from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.costs import price_earlier
 from extraction_pipeline.ledger.states import AuditEvent
+from extraction_pipeline.lifecycle.ceilings import refusal, require_price, today
 from extraction_pipeline.lifecycle.naming import new_job_key
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.queueing import TOO_LARGE, bytes_per_job
 from extraction_pipeline.lifecycle.recipes import build_request, version_in_use
 from extraction_pipeline.lifecycle.resolution import resolve
+from extraction_pipeline.prices.estimate import estimate
 from extraction_pipeline.providers.base import FailureKind, ProviderLimits
 
 BUSY_PATIENCE_SECONDS = 300.0
@@ -23,7 +26,8 @@ BUSY_PATIENCE_SECONDS = 300.0
 class SubmissionReport:
     """What one run submitted. `causes` says in one line each why a job could not be sent yet,
     `stopped` that the account or the address is at fault, so that none can be. `split` counts jobs
-    that were refused for their size and made again as smaller ones."""
+    that were refused for their size and made again as smaller ones, `refused` documents that wait,
+    without an attempt used up, because a ceiling would be passed."""
 
     documents: int = 0
     jobs: list[int] = field(default_factory=list)
@@ -32,6 +36,7 @@ class SubmissionReport:
     too_large: int = 0
     split: int = 0
     stopped: bool = False
+    refused: int = 0
     causes: list[str] = field(default_factory=list)
 
 
@@ -48,7 +53,7 @@ def submit_documents(
     Documents that have an extraction, an open request or no attempt left are passed over, however
     often this is called and from however many processes. A job about them that another process is
     sending is waited for, and one that a dead process left behind is carried on. Raises
-    `RecipeChanged`.
+    `RecipeChanged`, and `CollectionError` for a ceiling without a price.
     """
     report = SubmissionReport()
     while _submit(pipeline, collection, version, hashes, actor, report):
@@ -106,7 +111,11 @@ def claim(
     actor: str,
     report: SubmissionReport,
 ) -> list[claims.ClaimedJob]:
-    """Claim the documents that need a request, in as few jobs as the provider's limits allow."""
+    """Claim the documents that need a request, in as few jobs as the provider's limits allow.
+
+    None is claimed where the version's ceiling would be passed.
+    """
+    require_price(collection, version, pipeline.prices)
     provider = pipeline.provider(version.provider)
     with pipeline.engine.begin() as connection:
         row, recipe = version_in_use(connection, collection, version)
@@ -119,6 +128,7 @@ def claim(
             max_attempts=version.max_attempts,
             hashes=hashes,
         )
+        price_earlier(connection, row.id, pipeline.prices.prices(row.provider, row.model))
         groups, too_large = pack(
             found, empty_line, provider.limits, bytes_per_job(connection, provider)
         )
@@ -129,18 +139,37 @@ def claim(
             FailureKind.REJECTED.value,
             TOO_LARGE,
         )
+        report.too_large += len(too_large)
+        price = pipeline.prices.price(row.provider, row.model, today())
+        wanted = [
+            claims.NewJob(
+                new_job_key(collection.name, version.name),
+                tuple(document.document_id for document in group),
+                estimate(
+                    sum(line_bytes(document, empty_line) for document in group),
+                    len(group),
+                    version.max_output_tokens,
+                    price,
+                ),
+            )
+            for group in groups
+        ]
+        refused = refusal(
+            connection, collection, version, wanted, timezone=pipeline.settings.timezone
+        )
+        if refused is not None:
+            report.refused = sum(len(job.document_ids) for job in wanted)
+            report.causes.append(refused)
+            note(
+                connection,
+                AuditEvent.CEILING_REACHED,
+                actor,
+                collection=collection.name,
+                details={"version": version.name, "requests": report.refused},
+            )
+            return []
         made = claims.create_jobs(
-            connection,
-            row.id,
-            provider=provider.name,
-            base_url=provider.base_url,
-            jobs=[
-                claims.NewJob(
-                    new_job_key(collection.name, version.name),
-                    tuple(document.document_id for document in group),
-                )
-                for group in groups
-            ],
+            connection, row.id, provider=provider.name, base_url=provider.base_url, jobs=wanted
         )
         for job in made:
             note(
@@ -153,7 +182,6 @@ def claim(
             )
     report.jobs.extend(job.id for job in made)
     report.documents += sum(job.request_count for job in made)
-    report.too_large += len(too_large)
     return made
 
 
@@ -165,15 +193,14 @@ def pack(
 ) -> tuple[list[list[claims.Claimable]], list[claims.Claimable]]:
     """Split documents, in order, into groups within the limits; and those too large for any job.
 
-    A line's size is that of a line without document, plus the document as a JSON string, plus a
-    newline. A group is over `wished_bytes` only where it is a single document.
+    A group is over `wished_bytes` only where it is a single document.
     """
     full = limits.bytes_per_job if wished_bytes is None else wished_bytes
     groups: list[list[claims.Claimable]] = []
     too_large: list[claims.Claimable] = []
     room = 0
     for document in documents:
-        size = empty_line + document.payload_bytes + 1
+        size = line_bytes(document, empty_line)
         if size > limits.bytes_per_job:
             too_large.append(document)
             continue
@@ -183,3 +210,8 @@ def pack(
         groups[-1].append(document)
         room -= size
     return groups, too_large
+
+
+def line_bytes(document: claims.Claimable, empty_line: int) -> int:
+    """The size of a request: a line without document, the document as a JSON string, a newline."""
+    return empty_line + document.payload_bytes + 1

@@ -115,9 +115,12 @@ def submit_missing_documents(
             "batch_jobs": len(report.jobs),
             "submitted": len(report.submitted),
             "waiting": len(report.waiting),
+            "refused": report.refused,
             "causes": MetadataValue.json(report.causes),
         }
     )
+    if report.refused:
+        raise Failure(description=" ".join(report.causes), allow_retries=False)
     if report.waiting:
         raise Failure(
             description=f"{len(report.waiting)} of {len(report.jobs)} batch jobs could not be "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from decimal import Decimal
 
 from dagster import (
     AssetMaterialization,
@@ -78,6 +79,7 @@ def submission_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Recor
                     "text_hash": row.text_hash,
                     "payload_hash": job.payload_hash,
                     "requests_in_job": job.request_count,
+                    "job_costs_at_most": _money(job.estimated_amount, job.estimated_currency),
                     "submitted": _time(job.submitted_at),
                 }
             ),
@@ -103,6 +105,7 @@ def response_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]
                         "schema_version": job.schema_version,
                         "input_tokens": row.input_tokens,
                         "output_tokens": row.output_tokens,
+                        "cost": _money(row.cost, row.currency),
                         "received": _time(row.received_at),
                     }
                 ),
@@ -149,6 +152,11 @@ def _job_metadata(job: JobRow) -> Metadata:
 
 def _known(metadata: dict[str, RawMetadataValue | None]) -> Metadata:
     return {name: value for name, value in metadata.items() if value is not None}
+
+
+def _money(amount: Decimal | None, currency: str | None) -> str | None:
+    """As text: a float would not be the amount."""
+    return None if amount is None else f"{amount:f} {currency}"
 
 
 def _time(moment: datetime | None) -> MetadataValue | None:

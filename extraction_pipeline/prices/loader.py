@@ -11,12 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from extraction_pipeline.collections.defect import Defect
 from extraction_pipeline.collections.explanation import explain
+from extraction_pipeline.collections.form import CURRENCY
 from extraction_pipeline.collections.yaml_document import YamlDocument, parse_yaml
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.prices.price_list import ANY, Price, PriceList
 from extraction_pipeline.providers.registry import ProviderName
-
-CURRENCY = r"^[A-Z]{3}$"
 
 
 class _Form(BaseModel):

@@ -9,6 +9,11 @@ ANY = "*"
 """Ends the beginning of a model's name that stands for every model of that beginning."""
 
 
+def money(amount: Decimal, currency: str) -> str:
+    """An amount for people, to a hundredth of a cent."""
+    return f"{amount:,.4f} {currency}"
+
+
 @dataclass(frozen=True)
 class Price:
     """What a million tokens cost in a batch from a day on, until the next price of that model."""

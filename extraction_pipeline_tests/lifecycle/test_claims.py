@@ -9,6 +9,7 @@ from extraction_pipeline.errors import ConfigurationError, StoreError
 from extraction_pipeline.ledger import claims
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
 from extraction_pipeline.lifecycle.submission import SubmissionReport
+from extraction_pipeline.prices.estimate import estimate
 from extraction_pipeline.providers.base import ProviderLimits
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import Hold
@@ -124,7 +125,7 @@ def test_the_index_decides_where_the_lock_did_not(driven: Driven, workplace: Wor
             version,
             provider="local",
             base_url="http://127.0.0.1/v1",
-            jobs=[claims.NewJob("late", documents)],
+            jobs=[claims.NewJob("late", documents, estimate(1, 1, 1, None))],
         )
     assert made == []
     assert len(driven.rows("SELECT FROM extraction.batch_jobs")) == 1

@@ -1,35 +1,22 @@
 """Costs: one row for each answered request, with the price of its day, whatever happens."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.polling import poll
-from extraction_pipeline.prices.loader import load_prices
+from extraction_pipeline.prices.estimate import BYTES_PER_TOKEN
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import Proxy
 from extraction_pipeline_tests.faults.result_rows import both, envelope, repeated, said
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+from extraction_pipeline_tests.lifecycle.priced import priced
 
 COSTS = """
     SELECT c.input_tokens, c.output_tokens, c.input_price, c.output_price, c.amount, c.currency
     FROM extraction.request_costs c ORDER BY c.item_id
 """
-
-
-def priced(driven: Driven, workplace: Workplace, *prices: tuple[str, str, str]) -> Driven:
-    """The same collection with a price list: (first day, input, output) for its model."""
-    file = workplace.root / "prices.yaml"
-    file.write_text(
-        "currency: EUR\nprices:\n  local:\n    rules-*:\n"
-        + "".join(
-            f"      - {{valid_from: {day}, input: {one}, output: {other}}}\n"
-            for day, one, other in prices
-        )
-    )
-    return replace(driven, pipeline=replace(driven.pipeline, prices=load_prices(file)))
 
 
 @pytest.fixture
@@ -116,3 +103,37 @@ def test_without_a_price_the_tokens_are_kept(driven: Driven, workplace: Workplac
     for row in driven.rows(COSTS):
         assert row.input_tokens > 0
         assert tuple(row)[2:] == (None, None, None, None)
+
+
+def test_a_price_that_is_known_later_is_written_once(driven: Driven, workplace: Workplace) -> None:
+    workplace.write(2)
+    first, second = driven.scan().new
+    (job_id,) = driven.submit([first]).submitted
+    driven.finished(job_id)
+    assert driven.rows(COSTS)[0].amount is None
+    later = priced(driven, workplace, ("2020-01-01", "1", "1"))
+    later.finished(later.submit([second]).submitted[0])
+    once = driven.rows(COSTS)
+    assert [row.input_price for row in once] == [1, 1]
+    assert [row.amount * 1_000_000 for row in once] == [
+        row.input_tokens + row.output_tokens for row in once
+    ]
+    dearer = priced(driven, workplace, ("2020-01-01", "5", "5"))
+    dearer.submit()
+    assert driven.rows(COSTS) == once
+
+
+def test_a_job_says_what_it_costs_at_most(at_a_price: Driven, workplace: Workplace) -> None:
+    workplace.write(2)
+    (job_id,) = at_a_price.submitted()
+    job = at_a_price.job(job_id)
+    assert job.payload_bytes is not None and job.estimated_amount is not None
+    assert job.estimated_currency == "EUR"
+    # Sizes are added up before the payload is built, with a few bytes too many and none too few.
+    for size, holds in ((0, Decimal.__ge__), (10, Decimal.__le__)):
+        tokens = -(-(job.payload_bytes + size) // BYTES_PER_TOKEN)
+        bound = (tokens * Decimal("0.3") + 2 * 4096 * Decimal("1.7")) / 1_000_000
+        assert holds(job.estimated_amount, bound)
+    at_a_price.finished(job_id)
+    spent = sum(row.amount for row in at_a_price.rows(COSTS))
+    assert spent < job.estimated_amount
