@@ -207,10 +207,10 @@ class Settings(BaseSettings):
             raise ValueError("is no path, and no URL of a file system that fsspec knows")
         return value
 
-    @field_validator("home")
+    @field_validator("home", "prices")
     @classmethod
-    def _absolute(cls, value: Path) -> Path:
-        return value.expanduser().absolute()
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value and value.expanduser().absolute()
 
     @field_validator("collections", mode="before")
     @classmethod

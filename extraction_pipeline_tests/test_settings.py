@@ -23,6 +23,9 @@ def test_defaults_need_no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert settings.home == tmp_path / ".extraction_pipeline"
     assert settings.store_location == str(tmp_path / ".extraction_pipeline" / "store")
     assert settings.collections == (SHIPPED_COLLECTIONS,)
+    assert settings.prices is None
+    monkeypatch.setenv("EXTRACTION_PRICES", "prices.yaml")
+    assert load_settings().prices == tmp_path / "prices.yaml"
 
 
 def test_a_fourth_collection_beside_the_shipped_ones(

@@ -17,6 +17,7 @@ from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.ledger.published import richest_record
 from extraction_pipeline.ledger.summary import CollectionSummary, summarize
+from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.recipes import type_of
 from extraction_pipeline.orchestration.driving import Driver, Target
 from extraction_pipeline.reports.record_view import in_schema_order, render_record
@@ -185,6 +186,10 @@ def _show(driver: Driver, chosen: list[Collection], outcome: Outcome, *, with_re
             "\nNothing was submitted: every document was submitted before, or cannot be. "
             f"{outcome.seconds:.0f} s."
         )
+    with driver.pipeline.engine.connect() as connection:
+        costs = [cost_line(connection, driver.pipeline, one, one.active_version) for one in chosen]
+    for line in [f"Costs of {line}" for line in costs if line is not None]:
+        click.echo(line)
     if with_record:
         _show_record(driver, chosen)
     settings = driver.pipeline.settings

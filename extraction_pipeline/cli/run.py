@@ -9,6 +9,7 @@ from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.output import counted, say
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.ledger.summary import Submitted, summarize
+from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.orchestration.driving import Target
 
 
@@ -40,6 +41,7 @@ def run(collection: str, version: str | None, wait: bool) -> None:
         sent = driver.submitted()
         with driver.pipeline.engine.connect() as connection:
             summary = summarize(connection, declared.name, chosen.name, chosen.max_attempts)
+            costs = cost_line(connection, driver.pipeline, declared, chosen.name)
     stuck = summary.waiting > 0 if wait else not all_sent
     for line in sent_lines(sent, target, stuck=stuck):
         click.echo(line)
@@ -48,6 +50,8 @@ def run(collection: str, version: str | None, wait: bool) -> None:
         f"{summary.published:,} published, {summary.invalid:,} invalid, {summary.failed:,} failed, "
         f"{summary.unreadable:,} unreadable, {summary.waiting:,} waiting."
     )
+    if costs is not None:
+        click.echo(f"Costs of {costs}")
     if stuck:
         click.echo("Which, why, and what to do: extraction-pipeline status --documents")
         sys.exit(1)

@@ -11,6 +11,7 @@ from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import database
+from extraction_pipeline.ledger.costs import version_costs
 from extraction_pipeline.ledger.states import DocumentStatus
 from extraction_pipeline.ledger.summary import (
     CollectionSummary,
@@ -21,8 +22,10 @@ from extraction_pipeline.ledger.summary import (
     unread_files,
 )
 from extraction_pipeline.ledger.versions import used_versions
+from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.prices.price_list import exact
 from extraction_pipeline.reports.advice import advise
 from extraction_pipeline.reports.table import Cell, render_table
 
@@ -106,10 +109,10 @@ def status(
         with pipeline.engine.connect() as connection:
             places = _places(connection, chosen, version)
             if as_json:
-                told = _as_json(connection, places, documents, limit)
+                told = _as_json(connection, pipeline, places, documents, limit)
                 click.echo(orjson.dumps(told).decode())
             else:
-                _show(connection, places, documents, limit)
+                _show(connection, pipeline, places, documents, limit)
                 _show_database(pipeline)
 
 
@@ -136,20 +139,38 @@ def _places(connection: Connection, chosen: Sequence[Collection], only: str | No
     return places
 
 
-def _show(connection: Connection, places: Sequence[Place], documents: bool, limit: int) -> None:
+def _show(
+    connection: Connection,
+    pipeline: Pipeline,
+    places: Sequence[Place],
+    documents: bool,
+    limit: int,
+) -> None:
     rows: list[list[Cell]] = [
         [place.collection.name, place.shown, *(getattr(place.summary, name) for name in COUNTS)]
         for place in places
     ]
     click.echo(render_table(["collection", "version", *COUNTS.values()], rows))
     click.echo("* the active version: the one that the night extracts at")
+    costs = [cost_line(connection, pipeline, one.collection, one.version) for one in places]
+    if any(costs):
+        click.echo("\nCosts")
+        click.echo("\n".join(f"  {line}" for line in costs if line is not None))
     open_rows: list[list[Cell]] = [
-        [job.job_key, job.state, job.provider, job.provider_state or "", job.requests]
+        [
+            job.job_key,
+            job.state,
+            job.provider,
+            job.provider_state or "",
+            job.requests,
+            job.costs_at_most or "",
+        ]
         for job in open_jobs(connection, limit)
     ]
     if open_rows:
+        header = ["job key", "state", "provider", "says", "requests", "costs at most"]
         click.echo("\nOpen batch jobs")
-        click.echo(render_table(["job key", "state", "provider", "says", "requests"], open_rows))
+        click.echo(render_table(header, open_rows))
     if documents:
         for place in places:
             if place.listed:
@@ -212,12 +233,20 @@ def _show_database(pipeline: Pipeline) -> None:
 
 
 def _as_json(
-    connection: Connection, places: Sequence[Place], documents: bool, limit: int
+    connection: Connection,
+    pipeline: Pipeline,
+    places: Sequence[Place],
+    documents: bool,
+    limit: int,
 ) -> dict[str, object]:
     shown: dict[str, dict[str, object]] = {}
     others: dict[str, dict[str, object]] = {}
     for place in places:
-        counts: dict[str, object] = {"version": place.version, **asdict(place.summary)}
+        counts: dict[str, object] = {
+            "version": place.version,
+            **asdict(place.summary),
+            "costs": _costs(connection, pipeline, place),
+        }
         if documents and place.listed:
             lines = document_lines(
                 connection,
@@ -243,4 +272,18 @@ def _as_json(
     return {
         "collections": shown,
         "open_jobs": [asdict(job) for job in open_jobs(connection, limit)],
+    }
+
+
+def _costs(connection: Connection, pipeline: Pipeline, place: Place) -> dict[str, object] | None:
+    """Money as text, which keeps it exact; `None` without a price list."""
+    currency = pipeline.prices.currency
+    if currency is None:
+        return None
+    costs = version_costs(connection, place.collection.name, place.version, currency)
+    return {
+        "currency": currency,
+        "spent": exact(costs.spent),
+        "under_way_at_most": exact(costs.under_way),
+        "unpriced": costs.unpriced,
     }

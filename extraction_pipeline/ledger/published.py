@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -10,7 +11,8 @@ from sqlalchemy import Connection, text
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One extraction and its provenance. `path` is one current source of the document."""
+    """One extraction, its provenance, and what its answer cost. `path` is one current source of
+    the document."""
 
     collection: str
     document_hash: str
@@ -27,6 +29,8 @@ class PublishedRow:
     published_at: datetime
     evidence_found: int
     evidence_total: int
+    cost: Decimal | None
+    currency: str | None
     body: dict[str, Any]
     path: str | None
 
@@ -35,7 +39,7 @@ _QUERY = """
     SELECT d.collection, d.document_hash, v.name AS version, e.schema_version, j.provider,
            coalesce(r.model, v.model) AS model, j.job_key, j.job_id, r.request_id,
            r.body_hash AS raw_hash, e.body_hash AS extraction_hash, e.text_hash, e.published_at,
-           e.evidence_found, e.evidence_total, e.body,
+           e.evidence_found, e.evidence_total, c.amount AS cost, c.currency, e.body,
            (SELECT min(s.path) FROM extraction.document_sources s
             WHERE s.document_id = d.id AND s.vanished_at IS NULL) AS path
     FROM extraction.extractions e
@@ -43,6 +47,7 @@ _QUERY = """
     JOIN extraction.extraction_versions v ON v.id = e.version_id
     JOIN extraction.raw_responses r ON r.id = e.raw_response_id
     JOIN extraction.batch_items i ON i.id = r.item_id
+    LEFT JOIN extraction.request_costs c ON c.item_id = i.id
     JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
     WHERE d.collection = :collection AND v.name = :version
 """

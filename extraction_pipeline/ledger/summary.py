@@ -121,6 +121,7 @@ class JobLine:
     state: str
     provider_state: str | None
     requests: int
+    costs_at_most: str | None
     job_id: str | None
     failure_code: str | None
     created_at: datetime
@@ -274,7 +275,9 @@ def open_jobs(connection: Connection, limit: int) -> list[JobLine]:
     rows = connection.execute(
         text("""
             SELECT j.job_key, v.collection, v.name, j.provider, j.state::text, j.provider_state,
-                   j.request_count, j.job_id, j.failure_code, j.created_at, j.due_at
+                   j.request_count,
+                   trim_scale(j.estimated_amount) || ' ' || j.estimated_currency,
+                   j.job_id, j.failure_code, j.created_at, j.due_at
             FROM extraction.batch_jobs j
             JOIN extraction.extraction_versions v ON v.id = j.version_id
             WHERE j.state NOT IN ('published', 'rejected', 'failed')

@@ -24,6 +24,7 @@ from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.summary import Submitted, submitted_by, summarize
 from extraction_pipeline.ledger.versions import find_version
+from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.failures import EXIT_CODE, NEEDS_PERSON
 from extraction_pipeline.orchestration.jobs import (
@@ -109,6 +110,11 @@ class Driver:
             raise failure.error()
         if failure is not None:
             self.tell(failure.cause)
+        with self.pipeline.engine.connect() as connection:
+            collection = self.pipeline.collection(target.collection)
+            costs = cost_line(connection, self.pipeline, collection, target.version)
+        if costs is not None:
+            self.tell(costs)
         return failure
 
     def finish(self, targets: Sequence[Target]) -> None:

@@ -23,6 +23,7 @@ from extraction_pipeline.orchestration.partitions import (
     responses_asset,
     submissions_asset,
 )
+from extraction_pipeline.prices.price_list import exact
 
 Metadata = dict[str, RawMetadataValue]
 
@@ -156,7 +157,7 @@ def _known(metadata: dict[str, RawMetadataValue | None]) -> Metadata:
 
 def _money(amount: Decimal | None, currency: str | None) -> str | None:
     """As text: a float would not be the amount."""
-    return None if amount is None else f"{amount:f} {currency}"
+    return None if amount is None else f"{exact(amount)} {currency}"
 
 
 def _time(moment: datetime | None) -> MetadataValue | None:

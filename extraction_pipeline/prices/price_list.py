@@ -14,6 +14,11 @@ def money(amount: Decimal, currency: str) -> str:
     return f"{amount:,.4f} {currency}"
 
 
+def exact(amount: Decimal) -> str:
+    """An amount in digits, all of them and no zeros after them: for files and records."""
+    return f"{amount.normalize():f}"
+
+
 @dataclass(frozen=True)
 class Price:
     """What a million tokens cost in a batch from a day on, until the next price of that model."""

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger.published import PublishedRow
+from extraction_pipeline.prices.price_list import exact
 from extraction_pipeline.reports.schema_columns import in_order, record_columns
 
 ROWS_AT_ONCE = 1000
@@ -55,6 +56,8 @@ _PROVENANCE: dict[str, pa.DataType] = {
     "published_at": pa.timestamp("us", tz="UTC"),
     "evidence_found": pa.int64(),
     "evidence_total": pa.int64(),
+    "cost": pa.string(),  # text keeps money exact in every format
+    "currency": pa.string(),
 }
 _PATH = {"path": pa.string()}
 
@@ -78,7 +81,11 @@ class Export:
 
     def row(self, published: PublishedRow) -> Row:
         """One record with its provenance; objects and lists as they are."""
-        given = {**vars(published), "extraction_version": published.version}
+        given = {
+            **vars(published),
+            "extraction_version": published.version,
+            "cost": None if published.cost is None else exact(published.cost),
+        }
         record = in_order(self.json_schema, published.body)
         return {name: given[name] for name in self._provenance} | {
             self._named(name): record.get(name) for name in record_columns(self.json_schema)

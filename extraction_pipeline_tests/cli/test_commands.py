@@ -1,11 +1,13 @@
 """The command line as a person meets it: real processes, their output, and their exit codes."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import orjson
@@ -131,6 +133,39 @@ def test_run_waits_for_a_new_letter(terminal: Terminal) -> None:
         told["collections"]["letters"]["documents"],
         told["collections"]["letters"]["vanished"],
     ) == (5, 1)
+
+
+@pytest.mark.usefixtures("first_demo")
+def test_costs_are_shown_where_prices_are_known_and_a_ceiling_ends_a_run(
+    terminal: Terminal,
+) -> None:
+    (terminal.folder / "prices.yaml").write_text(
+        "currency: EUR\nprices:\n  local:\n"
+        '    "*": [{valid_from: 2020-01-01, input: 100, output: 100}]\n'
+    )
+    known = {"EXTRACTION_PRICES": "prices.yaml"}
+    assert "Costs" not in terminal.type("status").stdout
+    shown = terminal.type("status", **known).stdout
+    # The demo ran without prices: what it used is named as it is.
+    assert re.search(r"Costs of letters at v1: 0\.0000 EUR spent.*; \d without a price\.", shown)
+    assert terminal.type("run", "--collection", "letters", **known).returncode == 0
+    costs = orjson.loads(terminal.type("status", "--json", **known).stdout)["collections"]
+    assert costs["letters"]["costs"]["unpriced"] == 0
+    spent = Decimal(costs["letters"]["costs"]["spent"])
+    terminal.type("export", "--collection", "letters", "--output", "costs.csv")
+    paid = pd.read_csv(terminal.folder / "costs.csv", dtype={"cost": str})["cost"]
+    assert 0 < sum(map(Decimal, paid)) <= spent
+    late = terminal.folder / "corpus" / "letters" / "costly.txt"
+    late.write_text(NOTE.format(number=77))
+    yaml = terminal.folder / "collections" / "letters.yaml"
+    limit = "rules-baseline, ceiling: {amount: 0.1, currency: EUR}}"
+    yaml.write_text(COLLECTION.replace("rules-baseline}", limit))
+    refused = terminal.type("run", "--collection", "letters", "--wait", **known)
+    yaml.write_text(COLLECTION)
+    late.unlink()
+    assert refused.returncode == 1
+    assert "its ceiling of 0.1000 EUR in total would be passed by 1 requests" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 @pytest.mark.usefixtures("first_demo")

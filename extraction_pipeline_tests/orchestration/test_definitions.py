@@ -10,7 +10,7 @@ import pytest
 from dagster import AssetKey, MultiPartitionsDefinition
 
 from extraction_pipeline.definitions import build_definitions
-from extraction_pipeline.errors import CollectionError
+from extraction_pipeline.errors import CollectionError, ConfigurationError
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.collections.written import VALID, changed, write
 
@@ -99,3 +99,22 @@ def test_a_collection_that_cannot_work_is_refused_when_definitions_load(
     assert "\n" not in sentence
     assert cause in sentence
     assert remedy in sentence
+
+
+def test_a_ceiling_without_a_price_and_a_wrong_price_list_are_refused(
+    collections: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = "    max_attempts: 2\n    ceiling: {amount: 5, currency: EUR}\n"
+    write(collections, changed("    max_attempts: 2\n", limited))
+    with pytest.raises(CollectionError, match=r"\.yaml:17: .* no price in EUR is known"):
+        build_definitions(load_settings())
+    prices = tmp_path / "prices.yaml"
+    monkeypatch.setenv("EXTRACTION_PRICES", str(prices))
+    prices.write_text("currency: EUR\nprices: {lokal: {}}\n")
+    with pytest.raises(ConfigurationError, match=r"prices\.yaml:2: .* must be 'local'"):
+        build_definitions(load_settings())
+    prices.write_text(
+        "currency: EUR\nprices:\n  local:\n"
+        '    "*": [{valid_from: 2020-01-01, input: 1, output: 1}]\n'
+    )
+    build_definitions(load_settings())

@@ -1,0 +1,31 @@
+"""What a version has cost, and may still cost, in one line."""
+
+from sqlalchemy import Connection
+
+from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.ledger.costs import version_costs
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.prices.price_list import money
+
+
+def cost_line(
+    connection: Connection, pipeline: Pipeline, collection: Collection, version: str
+) -> str | None:
+    """The line, or `None` without a price list, and where there are no costs."""
+    currency = pipeline.prices.currency
+    if currency is None:
+        return None
+    costs = version_costs(connection, collection.name, version, currency)
+    if not (costs.spent or costs.under_way or costs.unpriced):
+        return None
+    line = (
+        f"{collection.name} at {version}: {money(costs.spent, currency)} spent, at most "
+        f"{money(costs.under_way, currency)} under way"
+    )
+    for declared in collection.extraction_versions:
+        if declared.name == version and declared.ceiling is not None:
+            ceiling = money(declared.ceiling.amount, declared.ceiling.currency)
+            line += f"; its ceiling is {ceiling} ({declared.ceiling.per.value})"
+    if costs.unpriced:
+        line += f"; {costs.unpriced:,} without a price"
+    return f"{line}."
