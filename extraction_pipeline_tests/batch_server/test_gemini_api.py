@@ -11,9 +11,6 @@ import pytest
 import requests
 
 from extraction_pipeline.batch_server.config import Limits, ServerConfig
-from extraction_pipeline.batch_server.core_lines import Refusal
-from extraction_pipeline.batch_server.gemini.translation import inline_request
-from extraction_pipeline_tests.batch_server.client import NOTE_SCHEMA
 from extraction_pipeline_tests.batch_server.in_process import served
 from extraction_pipeline_tests.batch_server.process import running_server, wait_until
 from extraction_pipeline_tests.batch_server.wire_clients import GeminiClient
@@ -149,6 +146,7 @@ def test_the_ends_of_a_cancelled_batch(tmp_path):
     with running_server(tmp_path / "state", **options) as server:
         client = GeminiClient(server.root_url)
         batch_id = client.create(["a", "b", "c", "d"], model="any")
+        wait_until(lambda: client.get(batch_id)["metadata"]["state"] == "BATCH_STATE_RUNNING")
         assert client.cancel(batch_id).json() == {}
         assert client.get(batch_id)["metadata"]["state"] == "BATCH_STATE_RUNNING"
         server.restart()
@@ -276,39 +274,6 @@ def test_a_file_with_a_line_that_is_no_request_is_refused(client, line):
     assert answer.status_code == 400 and "line 2" in answer.json()["error"]["message"]
 
 
-def test_an_upload_can_come_in_pieces(client, server):
-    start = {"X-Goog-Upload-Command": "start", "X-Goog-Upload-Protocol": "resumable"}
-    url = client.call("POST", UPLOAD, headers=start).headers["X-Goog-Upload-URL"]
-
-    def piece(command: str, offset: int, data: bytes = b"") -> requests.Response:
-        headers = {"X-Goog-Upload-Command": command, "X-Goog-Upload-Offset": str(offset)}
-        return requests.post(url, headers=headers, data=data, timeout=10)
-
-    assert piece("upload", 0, b"one").headers["X-Goog-Upload-Status"] == "active"
-    assert piece("query", 0).headers["X-Goog-Upload-Size-Received"] == "3"
-    for wrong in (0, 2, 4):
-        assert piece("upload", wrong, b"x").status_code == 400
-    assert piece("start", 3).status_code == 400
-    file = piece("upload, finalize", 3, b"two").json()["file"]
-    assert (server.state / "files" / file["name"].removeprefix("files/")).read_bytes() == b"onetwo"
-    assert piece("query", 0).status_code == 404
-    assert list((server.state / "incoming").iterdir()) == []
-
-
-def test_uploads_that_are_none(client):
-    start = {"X-Goog-Upload-Command": "start"}
-    assert client.call("POST", UPLOAD, data=b"x").status_code == 400
-    named = client.call("POST", UPLOAD, headers=start, json={"file": {"name": "files/mine"}})
-    odd = client.call("POST", UPLOAD, headers=start, data=b"{oops")
-    assert named.status_code == odd.status_code == 400
-    url = client.call("POST", UPLOAD, headers=start).headers["X-Goog-Upload-URL"]
-    empty = requests.post(url, headers={"X-Goog-Upload-Command": "upload, finalize"}, timeout=5)
-    assert empty.status_code == 400 and empty.json()["error"]["message"] == "The file is empty."
-    assert client.call("GET", "/v1beta/files/none").status_code == 404
-    path = "/v1beta/files/..%2f..%2fserver.sqlite3:download"
-    assert client.call("GET", path).status_code == 404
-
-
 def test_the_limits(tmp_path):
     config = ServerConfig(
         state=tmp_path, gemini=Limits(requests=2, bytes=2000), gemini_file_bytes=3000
@@ -344,112 +309,3 @@ def test_google_s_other_version_is_the_same(client):
     assert answer.status_code == 200
     answer = requests.get(client.root_url + path, timeout=5)
     assert answer.status_code == 404 and "param" in answer.json()["error"]
-
-
-def translated(request: dict[str, Any]) -> Any:
-    return inline_request({"request": request}, "m")[0].asked
-
-
-@pytest.mark.parametrize("spelling", ["camel", "snake"])
-def test_a_request_as_a_chat_completion(spelling):
-    request: dict[str, Any] = {
-        "contents": [
-            {"parts": [{"text": "a"}, {"text": "b"}]},
-            {"role": "model", "parts": [{"text": "c"}]},
-        ],
-        "systemInstruction": {"parts": [{"text": "s"}]},
-        "safetySettings": [{"category": "x"}],
-        "generationConfig": {
-            "temperature": 0,
-            "topP": 0.5,
-            "topK": 3,
-            "maxOutputTokens": 9,
-            "stopSequences": ["END"],
-            "candidateCount": 1,
-            "responseMimeType": "application/json",
-            "thinkingConfig": {"thinkingBudget": 0},
-        },
-    }
-    if spelling == "snake":
-        request = _snake(request)
-    assert translated(request) == {
-        "model": "m",
-        "messages": [
-            {"role": "system", "content": "s"},
-            {"role": "user", "content": "a\nb"},
-            {"role": "assistant", "content": "c"},
-        ],
-        "max_completion_tokens": 9,
-        "temperature": 0,
-        "top_p": 0.5,
-        "top_k": 3,
-        "stop": ["END"],
-        "response_format": {"type": "json_object"},
-    }
-
-
-def _snake(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {re.sub(r"[A-Z]", r"_\g<0>", name).lower(): _snake(v) for name, v in value.items()}
-    return [_snake(each) for each in value] if isinstance(value, list) else value
-
-
-OPENAPI_SCHEMA = {
-    "type": "OBJECT",
-    "title": "Note",
-    "properties": {
-        "type": {"type": "STRING", "nullable": True, "description": "The kind."},
-        "items": {"type": "ARRAY", "items": {"type": "OBJECT", "nullable": True}, "minItems": "1"},
-        "either": {"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}], "nullable": True},
-        "name": {"type": "STRING", "enum": ["A", "B"], "format": "enum"},
-    },
-    "required": ["type", "items", "either", "name"],
-    "propertyOrdering": ["type", "items", "either", "name"],
-}
-JSON_SCHEMA = {
-    "type": "object",
-    "title": "Note",
-    "properties": {
-        "type": {"anyOf": [{"type": "string"}, {"type": "null"}], "description": "The kind."},
-        "items": {
-            "type": "array",
-            "items": {"anyOf": [{"type": "object"}, {"type": "null"}]},
-            "minItems": 1,
-        },
-        "either": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
-        "name": {"type": "string", "enum": ["A", "B"], "format": "enum"},
-    },
-    "required": ["type", "items", "either", "name"],
-}
-
-
-@pytest.mark.parametrize(
-    ("config", "schema"),
-    [
-        ({"responseSchema": OPENAPI_SCHEMA}, JSON_SCHEMA),
-        ({"responseJsonSchema": JSON_SCHEMA}, JSON_SCHEMA),
-        ({"responseSchema": NOTE_SCHEMA}, NOTE_SCHEMA),
-    ],
-    ids=["openapi", "json", "json in the other's place"],
-)
-def test_both_fields_for_a_schema_are_taken(config, schema):
-    asked = translated({**INLINE["request"], "generationConfig": config})
-    assert asked["response_format"]["json_schema"]["schema"] == schema
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        {},
-        {"contents": []},
-        {"contents": [{"parts": []}]},
-        {"contents": [{"parts": [{"inlineData": {}}]}]},
-        {"contents": [{"role": "tool", "parts": [{"text": "x"}]}]},
-        {**INLINE["request"], "tools": []},
-        {**INLINE["request"], "generationConfig": {"candidateCount": 2}},
-        {**INLINE["request"], "generationConfig": {"maxOutputTokens": 0}},
-    ],
-    ids=str,
-)
-def test_what_cannot_be_served_is_refused_request_by_request(request_):
-    assert isinstance(translated(request_), Refusal)
