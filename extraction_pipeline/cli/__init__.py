@@ -6,6 +6,7 @@ import click
 
 from extraction_pipeline import __version__
 from extraction_pipeline.batch_server.command import batch_server
+from extraction_pipeline.cli.contract import contract
 from extraction_pipeline.cli.demo import demo
 from extraction_pipeline.cli.dev import dev
 from extraction_pipeline.cli.export import export
@@ -30,7 +31,7 @@ def commands() -> None:
     """
 
 
-for command in (demo, dev, run, status, export, migrate, batch_server):
+for command in (demo, dev, run, status, export, contract, migrate, batch_server):
     commands.add_command(command)
 
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
+from extraction_pipeline.providers.anthropic_contract import CONTRACT, VERSION
 from extraction_pipeline.providers.anthropic_translation import (
     check_schema,
     decode_result,
@@ -37,6 +38,8 @@ from extraction_pipeline.providers.base import (
     UndecodableResult,
 )
 from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.contract import Contract
+from extraction_pipeline.providers.contract_reading import Reading, read_first_page
 from extraction_pipeline.providers.deletion import delete
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
@@ -49,7 +52,6 @@ from extraction_pipeline.providers.paging import pages_by_id
 from extraction_pipeline.providers.wire import named
 
 PATH = "/v1/messages/batches"
-VERSION = "2023-06-01"
 LIMITS = ProviderLimits(
     requests_per_job=100_000, bytes_per_job=256_000_000 - 1_024, result_retention_days=29
 )
@@ -192,6 +194,15 @@ class AnthropicBatchProvider:
         """Delete the batch, with its requests and results."""
         if job_id is not None:
             delete(self._http, f"{PATH}/{path_segment(job_id)}")
+
+    @property
+    def contract(self) -> Contract:
+        """See the module of this name."""
+        return CONTRACT
+
+    def look(self) -> tuple[Reading, ...]:
+        """One entry of the list of batches; needs the key."""
+        return read_first_page(self._http, PATH, BatchPage, {"limit": "1"})
 
 
 def build_anthropic(endpoint: ProviderEndpoint) -> AnthropicBatchProvider:

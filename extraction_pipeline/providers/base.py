@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from extraction_pipeline.providers.contract import Contract
+    from extraction_pipeline.providers.contract_reading import Reading
 
 
 class FailureKind(StrEnum):
@@ -344,4 +348,14 @@ class BatchProvider(Protocol):
         results among `file_ids`, and the job itself where that holds them.
 
         What is gone already, or cannot be deleted there, is no error; it may be asked for again.
+        """
+
+    @property
+    def contract(self) -> "Contract":
+        """What this adapter relies on."""
+
+    def look(self) -> "tuple[Reading, ...]":
+        """Compare that with what the provider says now, by the cheapest calls that only read.
+
+        Raises `CallRefused` or `CallFailed`.
         """

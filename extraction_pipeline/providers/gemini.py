@@ -24,10 +24,13 @@ from extraction_pipeline.providers.base import (
     SubmissionReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.contract import Contract
+from extraction_pipeline.providers.contract_reading import Reading, read_first_page
 from extraction_pipeline.providers.deletion import delete
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
+from extraction_pipeline.providers.gemini_contract import CONTRACT
 from extraction_pipeline.providers.gemini_files import GeminiFiles, resource
 from extraction_pipeline.providers.gemini_translation import (
     INLINE,
@@ -187,6 +190,15 @@ class GeminiBatchProvider:
                 self._files.delete(file_id)
         if job_id is not None:
             delete(self._http, _job_path(job_id))
+
+    @property
+    def contract(self) -> Contract:
+        """See the module of this name."""
+        return CONTRACT
+
+    def look(self) -> tuple[Reading, ...]:
+        """One entry of the list of batches; needs the key."""
+        return read_first_page(self._http, "/v1beta/batches", OperationPage, {"pageSize": "1"})
 
 
 def build_gemini(endpoint: ProviderEndpoint) -> GeminiBatchProvider:

@@ -9,6 +9,7 @@ nothing can prove anything and the verdict is `UNCERTAIN`.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -26,12 +27,20 @@ from extraction_pipeline.providers.base import (
     SubmissionReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.contract import Call, Contract, ContractText
+from extraction_pipeline.providers.contract_reading import Reading
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
+from extraction_pipeline.providers.infrai_contract import CALLS_BY_CAPABILITY, CONTRACT
 from extraction_pipeline.providers.infrai_discovery import CapabilityContract, read_contract
+from extraction_pipeline.providers.infrai_reliance import (
+    differences_of,
+    unavailable,
+    undescribed,
+)
 from extraction_pipeline.providers.infrai_translation import (
     check_schema,
     decode_result,
@@ -165,7 +174,33 @@ class InfraiBatchProvider:
             return end_instead(refusal, lambda: self.status(job_id))
         return self.status(job_id)
 
-    def contract(self, capability: str) -> CapabilityContract:
+    @property
+    def contract(self) -> Contract:
+        """See the module of this name."""
+        return CONTRACT
+
+    def look(self) -> tuple[Reading, ...]:
+        """What discovery says of every capability that is used; public, so without a key too."""
+        asked = self._endpoint.infrai_capability
+        readings = [self._look_at(name, call) for name, call in CALLS_BY_CAPABILITY.items()]
+        return (*readings, self._look_at(asked, None))
+
+    def _look_at(self, capability: str, call: Call | None) -> Reading:
+        try:
+            described = self.described(capability)
+        except CallRefused as refusal:
+            if refusal.http_status != HTTPStatus.NOT_FOUND:
+                raise
+            needed_for = f"to {call.purpose}" if call else "every request of a batch"
+            return Reading(capability, (undescribed(capability, needed_for),))
+        if call is not None:
+            differences = differences_of(call, described)
+        else:
+            differences = () if described.available else (unavailable(capability),)
+        text = ContractText(described.document, described.contract_hash)
+        return Reading(capability, differences, text)
+
+    def described(self, capability: str) -> CapabilityContract:
         """What the provider says of a capability now, such as `ai.batch.submit`."""
         path = f"/v1/discovery/{path_segment(capability)}"
         return self._http.get(path, read_contract).value

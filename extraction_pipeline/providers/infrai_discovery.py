@@ -4,14 +4,13 @@
 so two readings have one hash exactly where nothing changed.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import AliasChoices, Field
 
+from extraction_pipeline.providers.contract import ContractText
 from extraction_pipeline.providers.infrai_wire import read_envelope
 from extraction_pipeline.providers.wire import Lenient, Wire
 
@@ -33,14 +32,16 @@ class ErrorContract:
 
     code: str
     retryable: bool | None
+    http_status: int | None = None
 
 
 @dataclass(frozen=True)
 class CapabilityContract:
     """A capability as the provider describes it.
 
-    `document` is the description as canonical JSON, `contract_hash` its SHA-256 (64 hex
-    characters). A capability that is not `available` is a design input: trying again does not help.
+    `answer` are the fields of its answer, as far as they are described; `document` is the whole as
+    canonical JSON, `contract_hash` its SHA-256 (64 hex characters). A capability that is not
+    `available` is a design input: trying again does not help.
     """
 
     capability: str
@@ -49,6 +50,7 @@ class CapabilityContract:
     path: str | None
     parameters: tuple[ParameterContract, ...]
     errors: tuple[ErrorContract, ...]
+    answer: tuple[ParameterContract, ...]
     document: str = field(repr=False)
     contract_hash: str
 
@@ -66,6 +68,9 @@ class _Parameter(Wire):
 class _Error(Wire):
     code: str = Field(min_length=1)
     retryable: Lenient[bool] = None
+    http_status: Lenient[int] = Field(
+        default=None, validation_alias=AliasChoices("http_status", "status")
+    )
 
 
 class _Description(Wire):
@@ -76,6 +81,7 @@ class _Description(Wire):
     params: Lenient[Any] = Field(
         default=None, validation_alias=AliasChoices("params", "parameters")
     )
+    response: Lenient[Any] = None
     errors: Lenient[list[_Error]] = None
 
 
@@ -86,26 +92,31 @@ def read_contract(body: bytes) -> CapabilityContract:
         raise ValueError("the answer describes no capability")
     description = _Description.model_validate(data)
     lasting = {name: value for name, value in data.items() if name not in _CHANGING}
-    document = json.dumps(lasting, sort_keys=True, separators=(",", ":"))
+    text = ContractText.of(lasting)
     return CapabilityContract(
         capability=description.id,
         available=description.available is not False,
         method=description.method,
         path=description.path,
         parameters=_parameters(description.params),
-        errors=tuple(ErrorContract(one.code, one.retryable) for one in description.errors or []),
-        document=document,
-        contract_hash=hashlib.sha256(document.encode()).hexdigest(),
+        errors=tuple(
+            ErrorContract(one.code, one.retryable, one.http_status)
+            for one in description.errors or []
+        ),
+        answer=_parameters(description.response),
+        document=text.document,
+        contract_hash=text.contract_hash,
     )
 
 
 def _parameters(described: object) -> tuple[ParameterContract, ...]:
     """Parameters as a list, as an object by name, or as a JSON Schema."""
     if isinstance(described, Mapping) and isinstance(described.get("properties"), Mapping):
-        required = described.get("required") or ()
+        required = described.get("required")
+        names = required if isinstance(required, list) else []
         described = [
-            {"name": name, "type": _type_of(one), "required": name in required}
-            for name, one in described["properties"].items()
+            {"name": name, "type": _type_of(one), "required": name in names}
+            for name, one in {**dict.fromkeys(map(str, names)), **described["properties"]}.items()
         ]
     elif isinstance(described, Mapping):
         described = [

@@ -86,6 +86,13 @@ _ENDED = frozenset(
 _FAILED = frozenset({"failed", "failure", "error", "errored"})
 _CANCELLED = frozenset({"cancelled", "canceled"})
 _EXPIRED = frozenset({"expired", "timeout", "timed_out"})
+END_STATES = _ENDED | _FAILED | _CANCELLED | _EXPIRED
+KNOWN_STATES = END_STATES | {
+    *("queued", "pending", "validating", "processing", "running", "in_progress", "finalizing"),
+    *("cancelling", "canceling"),
+}
+"""Every other state is no end either; these are the ones that need no mention."""
+KNOWN_ERRORS = frozenset(_STATUS_BY_CODE)
 
 
 def check_schema(schema_name: str, json_schema: Mapping[str, Any]) -> None:

@@ -25,12 +25,15 @@ from extraction_pipeline.providers.base import (
     SubmissionReceipt,
 )
 from extraction_pipeline.providers.cancelling import end_instead
+from extraction_pipeline.providers.contract import Contract
+from extraction_pipeline.providers.contract_reading import Reading, read_first_page
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http import HttpClient
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
 from extraction_pipeline.providers.limits import narrowed
+from extraction_pipeline.providers.openai_contract import CONTRACT
 from extraction_pipeline.providers.openai_files import OpenAIFiles, payload_name
 from extraction_pipeline.providers.openai_translation import (
     CHAT_COMPLETIONS,
@@ -173,6 +176,15 @@ class OpenAIBatchProvider:
         """Delete payload and results; batches themselves cannot be deleted, and hold no text."""
         for file_id in file_ids:
             self.files.delete(file_id)
+
+    @property
+    def contract(self) -> Contract:
+        """See the module of this name."""
+        return CONTRACT
+
+    def look(self) -> tuple[Reading, ...]:
+        """One entry of the list of batches; needs the key."""
+        return read_first_page(self._http, "/batches", BatchPage, {"limit": "1"})
 
 
 def build_openai(endpoint: ProviderEndpoint) -> OpenAIBatchProvider:

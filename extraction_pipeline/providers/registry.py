@@ -20,6 +20,8 @@ _BUILDERS: Mapping[ProviderName, Callable[[ProviderEndpoint], BatchProvider]] = 
     ProviderName.INFRAI: build_infrai,
 }
 _KEYLESS = frozenset({ProviderName.LOCAL})
+PUBLISHES_CONTRACT = frozenset({ProviderName.INFRAI})
+"""Providers whose contract can be read without a key."""
 
 
 def build_provider(name: ProviderName, endpoint: ProviderEndpoint) -> BatchProvider:
@@ -32,6 +34,11 @@ def build_provider(name: ProviderName, endpoint: ProviderEndpoint) -> BatchProvi
             f"Provider {name} needs an API key and none is set.",
             remedy=f"Set EXTRACTION_{name.upper()}_API_KEY in the environment.",
         )
+    return _BUILDERS[name](endpoint)
+
+
+def describe_provider(name: ProviderName, endpoint: ProviderEndpoint) -> BatchProvider:
+    """The same, for what needs no key: its contract, and what the provider publishes."""
     return _BUILDERS[name](endpoint)
 
 

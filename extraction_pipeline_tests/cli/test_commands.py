@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import orjson
+import pandas as pd
 import pytest
 
 from extraction_pipeline.cli import commands

@@ -5,6 +5,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 Script = Callable[[socket.socket], None]
 """What to do on a connection once a whole request has been read from it."""
@@ -116,6 +117,16 @@ def read_request(connection: socket.socket) -> bytes:
             break
         body += chunk
     return head + b"\r\n\r\n" + body
+
+
+def forwarded(request: bytes, root_url: str) -> bytes:
+    """What the server at this address answers to a request, byte for byte."""
+    address = urlsplit(root_url)
+    head, _, body = request.partition(b"\r\n\r\n")
+    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+    with socket.create_connection((address.hostname, address.port or 80), timeout=10) as upstream:
+        upstream.sendall(b"\r\n".join([*lines, b"Connection: close"]) + b"\r\n\r\n" + body)
+        return b"".join(iter(lambda: upstream.recv(65536), b""))
 
 
 @contextmanager

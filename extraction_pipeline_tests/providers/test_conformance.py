@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -41,7 +40,11 @@ from extraction_pipeline_tests.batch_server.process import (
     running_server,
     wait_until,
 )
-from extraction_pipeline_tests.providers.scripted_server import ScriptedServer, scripted_server
+from extraction_pipeline_tests.providers.scripted_server import (
+    ScriptedServer,
+    forwarded,
+    scripted_server,
+)
 
 BASE_PATHS = {ProviderName.LOCAL: "/v1", ProviderName.OPENAI: "/v1"}
 """What the base URL of a provider holds after the host, where it holds anything."""
@@ -409,13 +412,13 @@ def test_a_job_is_found_among_pages_of_others(tmp_path, server, name, job_key):
 
 def test_a_capability_of_infrai_is_read_as_a_contract(server):
     infrai = build_infrai(ProviderEndpoint(server.root_url, api_key=KEY))
-    contract = infrai.contract("ai.batch.submit")
+    contract = infrai.described("ai.batch.submit")
     assert contract.available and contract.path == "/v1/ai/batch/submit"
     assert contract.parameter_names() >= {"requests", "metadata", "idempotency_key"}
-    assert contract.contract_hash == infrai.contract("ai.batch.submit").contract_hash
-    assert contract.contract_hash != infrai.contract("ai.batch.status").contract_hash
+    assert contract.contract_hash == infrai.described("ai.batch.submit").contract_hash
+    assert contract.contract_hash != infrai.described("ai.batch.status").contract_hash
     with pytest.raises(CallRefused):
-        infrai.contract("ai.batch.dream")
+        infrai.described("ai.batch.dream")
 
 
 def jobs_created(server: ServerProcess) -> int:
@@ -426,22 +429,13 @@ def jobs_created(server: ServerProcess) -> int:
 @contextmanager
 def losing_answers_to_creates(server: ServerProcess) -> Iterator[ScriptedServer]:
     """A relay in front of the server that passes all on, but drops the answer to a create call."""
-    upstream = urlsplit(server.root_url)
 
     def relay(connection: socket.socket) -> None:
         request = running.requests[-1]
-        answer = _forwarded(request, upstream.hostname or "", upstream.port or 0)
+        answer = forwarded(request, server.root_url)
         path = request.split()[1]
         if not (request.startswith(b"POST ") and b"/files" not in path):
             connection.sendall(answer)
 
     with scripted_server(relay) as running:
         yield running
-
-
-def _forwarded(request: bytes, host: str, port: int) -> bytes:
-    head, _, body = request.partition(b"\r\n\r\n")
-    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
-    with socket.create_connection((host, port), timeout=10) as upstream:
-        upstream.sendall(b"\r\n".join([*lines, b"Connection: close"]) + b"\r\n\r\n" + body)
-        return b"".join(iter(lambda: upstream.recv(65536), b""))

@@ -230,7 +230,7 @@ DESCRIPTION: Mapping[str, Any] = {
 
 def test_a_contract_is_read_and_typed():
     with scripted_server(done(DESCRIPTION)) as server:
-        contract = provider_at(server).contract("ai.batch.submit")
+        contract = provider_at(server).described("ai.batch.submit")
     assert server.requests[0].startswith(b"GET /v1/discovery/ai.batch.submit ")
     assert (contract.capability, contract.method, contract.path, contract.available) == (
         "ai.batch.submit",

@@ -45,11 +45,13 @@ def _answer(request: Request, content: dict[str, Any]) -> Response:
     return JSONResponse(envelope(Call.of(request.scope), data))
 
 
-_PATHS = {
+_PATHS: dict[str, tuple[str | None, str | None]] = {
     "ai.batch.submit": ("POST", wire.SUBMIT_PATH),
     "ai.batch.status": ("GET", wire.STATUS_PATH),
     "ai.batch.results": ("GET", wire.RESULTS_PATH),
     "ai.batch.cancel": ("POST", wire.CANCEL_PATH),
+    # What a request of a batch may ask for, and only there: no path of its own is served.
+    **dict.fromkeys(sorted(wire.CHAT_CAPABILITIES), (None, None)),
 }
 
 
@@ -67,10 +69,11 @@ def _summary(name: str) -> dict[str, Any]:
 
 
 def _details(name: str) -> dict[str, Any]:
-    params = _submit_params() if name == "ai.batch.submit" else _ID_PARAMS
     return {
-        "params": params,
-        "response": _RESPONSES[name],
+        "params": _submit_params()
+        if name == "ai.batch.submit"
+        else _PARAMS.get(name, _CHAT_PARAMS),
+        "response": _RESPONSES.get(name, {}),
         "errors": [
             {
                 "code": error["code"],
@@ -95,7 +98,7 @@ def _submit_params() -> dict[str, Any]:
 
 
 def _errors(name: str) -> list[tuple[int, dict[str, Any]]]:
-    known = [*_ERRORS[name], (401, None), (500, None)]
+    known = [*_ERRORS.get(name, [(400, None)]), (401, None), (500, None)]
     return [
         (status, wire.error_of(code or wire.code_of(status), "", status)) for status, code in known
     ]
@@ -111,6 +114,12 @@ _ID_PARAMS = {
     "type": "object",
     "properties": {"id": {"type": "string"}},
     "required": ["id"],
+}
+_PARAMS = dict.fromkeys(("ai.batch.status", "ai.batch.results", "ai.batch.cancel"), _ID_PARAMS)
+_CHAT_PARAMS = {
+    "type": "object",
+    "properties": {"model": {"type": "string"}, "messages": {"type": "array"}},
+    "required": ["model", "messages"],
 }
 _COUNT = {"type": "integer"}
 _STATUS_RESPONSE = {

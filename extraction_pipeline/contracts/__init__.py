@@ -1,0 +1,1 @@
+"""The contracts with providers over time: kept, compared with what was kept, checked."""
