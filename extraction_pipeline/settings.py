@@ -155,6 +155,10 @@ class Settings(BaseSettings):
     infrai_capability: str = Field(
         default="ai.chat", description="The capability that each request of a batch names."
     )
+    outside_folder: str | None = Field(
+        default=None,
+        description="Folder, as a path or fsspec URL, that is shared with a service without API.",
+    )
 
     @field_validator("timezone")
     @classmethod
@@ -199,9 +203,9 @@ class Settings(BaseSettings):
                 "is not a plain http or https URL such as https://api.openai.com/v1"
             ) from None
 
-    @field_validator("store_url")
+    @field_validator("store_url", "outside_folder")
     @classmethod
-    def _known_store(cls, value: str) -> str:
+    def _known_file_system(cls, value: str) -> str:
         protocol, separator, _ = value.partition("://")
         if separator and protocol not in fsspec.available_protocols():
             raise ValueError("is no path, and no URL of a file system that fsspec knows")

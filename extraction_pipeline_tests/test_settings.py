@@ -8,7 +8,11 @@ from extraction_pipeline.cli.environment import unknown_variables
 from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.lifecycle.opening import endpoint_of
-from extraction_pipeline.providers.endpoint import AnthropicOutput, GeminiSchemaField
+from extraction_pipeline.providers.endpoint import (
+    AnthropicOutput,
+    GeminiSchemaField,
+    ProviderEndpoint,
+)
 from extraction_pipeline.providers.registry import ProviderName, build_provider
 from extraction_pipeline.settings import (
     SHIPPED_COLLECTIONS,
@@ -161,7 +165,8 @@ def test_a_key_is_read_by_its_usual_name_and_never_shows(
 ) -> None:
     monkeypatch.setenv(variable, "sk-secret")
     settings = load_settings()
-    assert endpoint_of(settings, ProviderName(name)).api_key == "sk-secret"
+    endpoint = endpoint_of(settings, ProviderName(name))
+    assert isinstance(endpoint, ProviderEndpoint) and endpoint.api_key == "sk-secret"
     assert "sk-secret" not in repr(settings)
 
 
@@ -170,6 +175,7 @@ def test_a_providers_way_of_speaking_is_a_setting(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("EXTRACTION_GEMINI_SCHEMA_FIELD", "response_json_schema")
     monkeypatch.setenv("EXTRACTION_INFRAI_CAPABILITY", "ai.chat.v2")
     endpoint = endpoint_of(load_settings(), ProviderName.GEMINI)
+    assert isinstance(endpoint, ProviderEndpoint)
     assert endpoint.anthropic_output is AnthropicOutput.TOOL
     assert endpoint.gemini_schema_field is GeminiSchemaField.RESPONSE_JSON_SCHEMA
     assert endpoint.infrai_capability == "ai.chat.v2"

@@ -11,20 +11,22 @@ import orjson
 from extraction_pipeline.contracts.checking import OWN, Checked, check, keep_own
 from extraction_pipeline.contracts.history import ContractHistory
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.lifecycle.opening import endpoint_of
-from extraction_pipeline.providers.base import BatchProvider
-from extraction_pipeline.providers.contract import ContractText, contract_document
+from extraction_pipeline.lifecycle.opening import api_endpoint_of
+from extraction_pipeline.providers.api import ApiProvider
+from extraction_pipeline.providers.contract import ContractText
+from extraction_pipeline.providers.contract_document import contract_document
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline.providers.registry import (
+    BUILDERS,
     PUBLISHES_CONTRACT,
     ProviderName,
-    build_provider,
+    build_api,
     describe_provider,
 )
 from extraction_pipeline.reports.table import Cell, render_table
 from extraction_pipeline.settings import Settings, load_settings
 
-NAMES = [name.value for name in ProviderName]
+NAMES = [name.value for name in BUILDERS]
 PROVIDER_DIFFERS = 5
 
 
@@ -55,11 +57,11 @@ def contract(provider: str | None, checking: bool, as_json: bool) -> None:
         raise ConfigurationError(
             "--json shows the contract and --check compares it.", remedy="Give one of the two."
         )
-    names = [ProviderName(provider)] if provider else list(ProviderName)
+    names = [ProviderName(provider)] if provider else list(BUILDERS)
     if checking:
         good = [_check(settings, name, strict=provider is not None) for name in names]
         sys.exit(0 if all(good) else PROVIDER_DIFFERS)
-    described = [describe_provider(name, endpoint_of(settings, name)) for name in names]
+    described = [describe_provider(name, api_endpoint_of(settings, name)) for name in names]
     if as_json:
         shown = {one.name: contract_document(one) for one in described}
         click.echo(orjson.dumps(shown[provider] if provider else shown).decode())
@@ -72,14 +74,14 @@ def contract(provider: str | None, checking: bool, as_json: bool) -> None:
 def _check(settings: Settings, name: ProviderName, *, strict: bool) -> bool:
     """Check one provider and tell; whether it is as relied on. Unless `strict`, one that cannot be
     asked from here is left out, and one that fails does not keep the others from being asked."""
-    endpoint = endpoint_of(settings, name)
+    endpoint = api_endpoint_of(settings, name)
     history, now = ContractHistory(settings.home), datetime.now(UTC)
     click.echo(f"{name} at {endpoint.base_url}")
     _tell(keep_own(history, describe_provider(name, endpoint), now))
     if not strict and (why := _not_asked(settings, name)):
         click.echo(f"  not asked: {why}")
         return True
-    build = describe_provider if name in PUBLISHES_CONTRACT else build_provider
+    build = describe_provider if name in PUBLISHES_CONTRACT else build_api
     try:
         found = check(history, build(name, endpoint), now)
     except ProviderError as error:
@@ -96,7 +98,7 @@ def _not_asked(settings: Settings, name: ProviderName) -> str | None:
     if name is ProviderName.LOCAL:
         named = "local_base_url" in settings.model_fields_set
         return None if named else "EXTRACTION_LOCAL_BASE_URL names no server that runs"
-    keyless = name in PUBLISHES_CONTRACT or endpoint_of(settings, name).api_key is not None
+    keyless = name in PUBLISHES_CONTRACT or api_endpoint_of(settings, name).api_key is not None
     return None if keyless else f"EXTRACTION_{name.upper()}_API_KEY is not set"
 
 
@@ -115,7 +117,7 @@ def _tell(one: Checked) -> None:
         click.echo(f"    changed: {line}")
 
 
-def _overview(settings: Settings, described: list[BatchProvider]) -> str:
+def _overview(settings: Settings, described: list[ApiProvider]) -> str:
     history = ContractHistory(settings.home)
     rows: list[list[Cell]] = []
     for one in described:
@@ -137,7 +139,7 @@ def _overview(settings: Settings, described: list[BatchProvider]) -> str:
     return render_table(header, rows)
 
 
-def _show(settings: Settings, provider: BatchProvider) -> None:
+def _show(settings: Settings, provider: ApiProvider) -> None:
     document = contract_document(provider)
     text = ContractText.of(document)
     click.echo(f"{document['api']}, version {document['version']}, at {provider.base_url}")
@@ -172,7 +174,7 @@ def _show(settings: Settings, provider: BatchProvider) -> None:
     _show_kept(settings, provider)
 
 
-def _show_kept(settings: Settings, provider: BatchProvider) -> None:
+def _show_kept(settings: Settings, provider: ApiProvider) -> None:
     kept: list[list[Cell]] = [
         [subject, f"{version.contract_hash[:16]}…", f"{version.read_at:%Y-%m-%d %H:%M}"]
         for subject, versions in ContractHistory(settings.home).all_of(provider.name).items()

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from extraction_pipeline.contracts.changes import changes
 from extraction_pipeline.contracts.history import ContractHistory, KeptVersion
-from extraction_pipeline.providers.base import BatchProvider
-from extraction_pipeline.providers.contract import ContractText, contract_document
+from extraction_pipeline.providers.api import ApiProvider
+from extraction_pipeline.providers.contract import ContractText
+from extraction_pipeline.providers.contract_document import contract_document
 from extraction_pipeline.providers.contract_reading import Difference
 
 OWN = "relied on"
@@ -30,12 +31,12 @@ class Checked:
         return any(one.breaks for one in self.differences)
 
 
-def keep_own(history: ContractHistory, provider: BatchProvider, now: datetime) -> Checked:
+def keep_own(history: ContractHistory, provider: ApiProvider, now: datetime) -> Checked:
     """Keep what the adapter relies on, which needs no call."""
     return _kept(history, provider.name, OWN, ContractText.of(contract_document(provider)), (), now)
 
 
-def check(history: ContractHistory, provider: BatchProvider, now: datetime) -> list[Checked]:
+def check(history: ContractHistory, provider: ApiProvider, now: datetime) -> list[Checked]:
     """Look at what the provider says, and keep it. Raises `CallRefused` or `CallFailed`."""
     return [
         _kept(history, provider.name, one.subject, one.text, one.differences, now)

@@ -138,17 +138,34 @@ def items_by_custom_id(
     connection: Connection, job: int, custom_ids: Sequence[str]
 ) -> dict[str, Member]:
     """Members of a job by custom id."""
+    return _members_by(connection, job, "i.custom_id", custom_ids)
+
+
+def items_by_document_hash(
+    connection: Connection, job: int, hashes: Sequence[str]
+) -> dict[str, Member]:
+    """Members of a job by document hash; a job asks about a document once."""
+    return _members_by(connection, job, "d.document_hash", hashes)
+
+
+def _members_by(
+    connection: Connection, job: int, column: str, names: Sequence[str]
+) -> dict[str, Member]:
+    if not names:
+        return {}
     rows = connection.execute(
-        text("""
-            SELECT i.custom_id, i.id, i.state = 'claimed' AS waits, r.result_file_id, r.byte_offset
+        text(f"""
+            SELECT {column} AS name, i.id, i.state = 'claimed' AS waits, r.result_file_id,
+                   r.byte_offset
             FROM extraction.batch_items i
+            JOIN extraction.documents d ON d.id = i.document_id
             LEFT JOIN extraction.raw_responses r ON r.item_id = i.id
-            WHERE i.batch_job_id = :job AND i.custom_id = ANY(:customs)
+            WHERE i.batch_job_id = :job AND {column} = ANY(:names)
         """),
-        {"job": job, "customs": list(custom_ids)},
+        {"job": job, "names": list(names)},
     )
     return {
-        row.custom_id: Member(
+        row.name: Member(
             row.id,
             row.waits,
             None if row.result_file_id is None else (row.result_file_id, row.byte_offset),

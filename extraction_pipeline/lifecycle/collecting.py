@@ -1,8 +1,9 @@
 """Collecting: the results of an ended job are fetched once, stored, and landed row by row.
 
 Result files go whole into the content store before a line of them is read. A row is joined to its
-document by custom id alone, never by position. Members without a row get an end by how the job
-ended: expired and missing ones a new attempt, cancelled ones are given back.
+document by custom id or document hash, among the job's own members alone and never by position.
+Members without a row get an end by how the job ended: expired and missing ones a new attempt,
+cancelled ones are given back.
 """
 
 import hashlib
@@ -85,6 +86,15 @@ class _Line:
     data: bytes
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """One decoded line: what it calls its request, and its row."""
+
+    custom_id: str | None
+    document_hash: str | None
+    row: answers.RawRow
+
+
 def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, Landing]:
     """Fetch and land the results of an ended job. A job in any other state stays as it is.
 
@@ -165,7 +175,7 @@ def _fetch(
             for chunk in chunks:
                 file.write(chunk)
         _require_whole(path, pipeline, provider, job)
-        _require_ours(path, pipeline, job, counts)
+        _require_ours(path, pipeline, provider, job, counts)
         size = path.stat().st_size
         content_hash = pipeline.store.put_file(path)
     with pipeline.engine.begin() as connection:
@@ -191,7 +201,13 @@ def _require_whole(
         _try_later(pipeline, job, "has results that were cut short; they are fetched again")
 
 
-def _require_ours(path: Path, pipeline: Pipeline, job: jobs.JobRow, counts: RequestCounts) -> None:
+def _require_ours(
+    path: Path,
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    job: jobs.JobRow,
+    counts: RequestCounts,
+) -> None:
     """Refuse a body without one row of this job, such as a gateway's page under a good status.
 
     Taken for the results it would end every member as missing, and all would be bought again.
@@ -201,8 +217,21 @@ def _require_ours(path: Path, pipeline: Pipeline, job: jobs.JobRow, counts: Requ
         return
     prefix = custom_id_prefix(job.job_key).encode()
     with path.open("rb") as file:
-        if not any(prefix in line for line in file):
-            _try_later(pipeline, job, "got results of another job, or none; they are fetched again")
+        ours = any(prefix in line for line in file)
+    if not ours and not _names_documents_of(path, pipeline, provider, job):
+        _try_later(pipeline, job, "got results of another job, or none; they are fetched again")
+
+
+def _names_documents_of(
+    path: Path, pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow
+) -> bool:
+    """Whether a row names a document of this job by its hash."""
+    with path.open("rb") as file, pipeline.engine.connect() as connection:
+        for lines in _line_chunks(file):
+            hashes = [one.document_hash for one in _decoded(provider, lines) if one.document_hash]
+            if items.items_by_document_hash(connection, job.id, hashes):
+                return True
+    return False
 
 
 def _land_file(
@@ -215,29 +244,19 @@ def _land_file(
     landing: Landing,
 ) -> None:
     for lines in _line_chunks(stored):
-        rows: dict[str, answers.RawRow] = {}
-        decoded: list[tuple[str, answers.RawRow]] = []
-        for line in lines:
-            try:
-                decoded.append(_decoded(provider, line))
-            except UndecodableResult:
-                landing.undecodable += 1
+        rows: dict[int, answers.RawRow] = {}
+        decoded = _decoded(provider, lines)
+        landing.undecodable += len(lines) - len(decoded)
         with pipeline.engine.begin() as connection:
-            known = items.items_by_custom_id(
-                connection,
-                job.id,
-                [custom_id for custom_id, _ in decoded if is_custom_id(custom_id)],
-            )
-            for custom_id, row in decoded:
-                member = known.get(custom_id)
+            for answer, member in _with_members(connection, job, decoded):
                 if member is None:
                     landing.foreign += 1
-                elif member.landed_at == (file_id, row.byte_offset):
+                elif member.landed_at == (file_id, answer.row.byte_offset):
                     landing.landed += 1  # by a run that did not come to the end of the job
-                elif custom_id in rows or not member.waits:
+                elif member.item_id in rows or not member.waits:
                     landing.repeated += 1
                 else:
-                    rows[custom_id] = replace(row, item_id=member.item_id)
+                    rows[member.item_id] = replace(answer.row, item_id=member.item_id)
             landing.landed += answers.land(
                 connection,
                 file_id,
@@ -248,22 +267,45 @@ def _land_file(
             )
 
 
-def _decoded(provider: BatchProvider, line: _Line) -> tuple[str, answers.RawRow]:
-    """(custom id, row) of one line; what its envelope says is kept where it can be stored."""
-    result = provider.decode_result(line.data)
-    status = result.http_status
-    return result.custom_id, answers.RawRow(
-        item_id=0,
-        byte_offset=line.offset,
-        byte_length=len(line.data),
-        body_hash=hashlib.sha256(line.data).hexdigest(),
-        outcome=result.outcome.value,
-        http_status=status if status is not None and 0 <= status < 1000 else None,
-        request_id=safe_token(result.request_id),
-        model=safe_token(result.model),
-        input_tokens=_tokens(result.usage.input_tokens),
-        output_tokens=_tokens(result.usage.output_tokens),
-    )
+def _with_members(
+    connection: Connection, job: jobs.JobRow, decoded: list[_Answer]
+) -> Iterator[tuple[_Answer, items.Member | None]]:
+    """Answers with the member of the job that each names. One that gives two names that do not
+    mean the same member names none."""
+    custom_ids = [one.custom_id for one in decoded if one.custom_id is not None]
+    hashes = [one.document_hash for one in decoded if one.document_hash is not None]
+    by_id = items.items_by_custom_id(connection, job.id, list(filter(is_custom_id, custom_ids)))
+    by_hash = items.items_by_document_hash(connection, job.id, hashes)
+    for answer in decoded:
+        found = [by_id.get(answer.custom_id)] if answer.custom_id is not None else []
+        if answer.document_hash is not None:
+            found.append(by_hash.get(answer.document_hash))
+        yield answer, found[0] if all(one == found[0] for one in found) else None
+
+
+def _decoded(provider: BatchProvider, lines: list[_Line]) -> list[_Answer]:
+    """The lines that can be read; what an envelope says is kept where it can be stored."""
+    decoded: list[_Answer] = []
+    for line in lines:
+        try:
+            result = provider.decode_result(line.data)
+        except UndecodableResult:
+            continue
+        status = result.http_status
+        row = answers.RawRow(
+            item_id=0,
+            byte_offset=line.offset,
+            byte_length=len(line.data),
+            body_hash=hashlib.sha256(line.data).hexdigest(),
+            outcome=result.outcome.value,
+            http_status=status if status is not None and 0 <= status < 1000 else None,
+            request_id=safe_token(result.request_id),
+            model=safe_token(result.model),
+            input_tokens=_tokens(result.usage.input_tokens),
+            output_tokens=_tokens(result.usage.output_tokens),
+        )
+        decoded.append(_Answer(result.custom_id, result.document_hash, row))
+    return decoded
 
 
 def _tokens(count: int | None) -> int | None:

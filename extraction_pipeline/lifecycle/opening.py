@@ -12,8 +12,9 @@ from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.prices.loader import load_prices
 from extraction_pipeline.providers.base import BatchProvider
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.folder_endpoint import FolderEndpoint
 from extraction_pipeline.providers.limits import AccountLimits
-from extraction_pipeline.providers.registry import ProviderName, build_provider
+from extraction_pipeline.providers.registry import Endpoint, ProviderName, build_provider
 from extraction_pipeline.settings import Settings
 
 
@@ -52,11 +53,16 @@ def open_pipeline(settings: Settings) -> Pipeline:
     )
 
 
-def endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
+def endpoint_of(settings: Settings, name: ProviderName) -> Endpoint:
     """Where a provider is reached, and with which key."""
+    if name is ProviderName.OUTSIDE:
+        return FolderEndpoint(settings.outside_folder, settings.limits.get(name, AccountLimits()))
+    return api_endpoint_of(settings, name)
+
+
+def api_endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
+    """The same, of a provider with an API."""
     match name:
-        case ProviderName.LOCAL:
-            base_url, key = settings.local_base_url, settings.local_api_key
         case ProviderName.OPENAI:
             base_url, key = settings.openai_base_url, settings.openai_api_key
         case ProviderName.ANTHROPIC:
@@ -65,6 +71,8 @@ def endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
             base_url, key = settings.gemini_base_url, settings.gemini_api_key
         case ProviderName.INFRAI:
             base_url, key = settings.infrai_base_url, settings.infrai_api_key
+        case _:
+            base_url, key = settings.local_base_url, settings.local_api_key
     return ProviderEndpoint(
         base_url=base_url,
         api_key=key.get_secret_value() if key else None,

@@ -116,5 +116,6 @@ def build_request(
             json_schema=recipe.json_schema,
             max_output_tokens=recipe.max_output_tokens,
             parameters=recipe.parameters,
+            document_hash=document_hash,
         ),
     )

@@ -166,7 +166,7 @@ class AnthropicBatchProvider:
         with self.download(status.results[0]) as chunks:
             for line in _lines(chunks):
                 try:
-                    return decode_result(line).custom_id.startswith(custom_id_prefix)
+                    return (decode_result(line).custom_id or "").startswith(custom_id_prefix)
                 except UndecodableResult:
                     continue
         return None

@@ -49,6 +49,12 @@ CONTRACT = Contract(
             headers=_VERSION_HEADER,
             answer=WireBatch,
         ),
+        Call(
+            "delete a job",
+            "DELETE",
+            "/v1/messages/batches/{job}",
+            headers=_VERSION_HEADER,
+        ),
     ),
     result=ResultLine,
     limit_sources={

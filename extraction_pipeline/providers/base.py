@@ -1,7 +1,8 @@
 """What every batch provider is to the rest of the project: types, and one small interface.
 
 Translation between these types and a wire format is pure (`encode_request`, `decode_result`); the
-other methods make HTTP calls through `providers.http` and raise `providers.errors.ProviderError`.
+other methods make calls (HTTP through `providers.http`) and raise
+`providers.errors.ProviderError`.
 Nothing in this package knows Dagster or the database.
 """
 
@@ -11,11 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from extraction_pipeline.providers.contract import Contract
-    from extraction_pipeline.providers.contract_reading import Reading
+from typing import Any, Protocol
 
 
 class FailureKind(StrEnum):
@@ -89,7 +86,8 @@ class ModelRequest:
 
     `custom_id` matches `^[A-Za-z0-9_-]{1,64}$` and is unique in its job. `json_schema` is strict:
     every object closed, every property required. `parameters` are passed to the provider's request
-    body as they are (`temperature`, for example).
+    body as they are (`temperature`, for example). `document_hash` goes only to a provider that may
+    key its results by it.
     """
 
     custom_id: str
@@ -100,13 +98,14 @@ class ModelRequest:
     json_schema: Mapping[str, Any] = field(repr=False)
     max_output_tokens: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    document_hash: str = ""
 
 
 @dataclass(frozen=True)
 class CallRecord:
-    """What a provider's answer to one HTTP call said of itself; safe to log."""
+    """What a provider's answer to one call said of itself; safe to log. No status: not HTTP."""
 
-    http_status: int
+    http_status: int | None
     request_id: str | None
 
 
@@ -253,9 +252,12 @@ class TokenUsage:
 
 @dataclass(frozen=True)
 class DecodedResult:
-    """One line of results, translated. `text` is the model's answer and never logged."""
+    """One line of results, translated. `text` is the model's answer and never logged.
 
-    custom_id: str
+    It names its request by `custom_id`, or `document_hash`, or both.
+    """
+
+    custom_id: str | None
     outcome: AnswerOutcome
     text: str | None = field(repr=False)
     http_status: int | None
@@ -264,6 +266,7 @@ class DecodedResult:
     usage: TokenUsage
     error_code: str | None = None
     error_message: str | None = field(default=None, repr=False)
+    document_hash: str | None = None
 
 
 class UndecodableResult(ValueError):
@@ -348,14 +351,4 @@ class BatchProvider(Protocol):
         results among `file_ids`, and the job itself where that holds them.
 
         What is gone already, or cannot be deleted there, is no error; it may be asked for again.
-        """
-
-    @property
-    def contract(self) -> "Contract":
-        """What this adapter relies on."""
-
-    def look(self) -> "tuple[Reading, ...]":
-        """Compare that with what the provider says now, by the cheapest calls that only read.
-
-        Raises `CallRefused` or `CallFailed`.
         """

@@ -59,6 +59,7 @@ CONTRACT = Contract(
         Call("fetch results", "GET", "/download/v1beta/files/{file}:download", query=("alt",)),
         Call("cancel a job", "POST", "/v1beta/batches/{job}:cancel"),
         Call("delete a file", "DELETE", "/v1beta/files/{file}"),
+        Call("delete a job", "DELETE", "/v1beta/batches/{job}"),
     ),
     result=ResultLine,
     limit_sources={

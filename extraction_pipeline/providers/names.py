@@ -11,3 +11,4 @@ class ProviderName(StrEnum):
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     INFRAI = "infrai"
+    OUTSIDE = "outside"

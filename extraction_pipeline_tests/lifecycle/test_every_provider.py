@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.submission import submit_documents
-from extraction_pipeline.providers.registry import ProviderName
+from extraction_pipeline.providers.registry import BUILDERS, ProviderName
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
@@ -17,7 +17,7 @@ def test_every_provider_gives_the_same_records_from_the_same_documents(
 ) -> None:
     workplace.declare()
     with (workplace.collections / "notes.yaml").open("a") as yaml:
-        for name in set(ProviderName) - {ProviderName.LOCAL}:
+        for name in set(BUILDERS) - {ProviderName.LOCAL}:
             yaml.write(f"  on_{name}: {{provider: {name}, model: rules-baseline}}\n")
             workplace.environment.setenv(f"EXTRACTION_{name.upper()}_API_KEY", "k-1")
             path = "/v1" if name is ProviderName.OPENAI else ""
@@ -43,7 +43,7 @@ def test_every_provider_gives_the_same_records_from_the_same_documents(
     (count,) = driven.rows(
         "SELECT count(*), count(DISTINCT document_id) FROM extraction.extractions"
     )
-    assert tuple(count) == (DOCUMENTS * len(ProviderName), DOCUMENTS)
+    assert tuple(count) == (DOCUMENTS * len(BUILDERS), DOCUMENTS)
     usage = driven.rows(
         "SELECT DISTINCT input_tokens > 0, output_tokens > 0 FROM extraction.raw_responses"
     )

@@ -75,6 +75,16 @@ def test_a_second_version_is_one_more_partition_of_the_version_dimension(
     assert versions.get_partition_keys() == ["v1", "v2"]
 
 
+@pytest.mark.parametrize("folder", [None, "/not/mounted", "nosuch://bucket"])
+def test_a_service_without_an_api_is_one_more_version_and_its_folder_need_not_be_there(
+    collections: Path, monkeypatch: pytest.MonkeyPatch, folder: str | None
+) -> None:
+    write(collections, VALID + "  v2: {provider: outside, model: ward-bureau}\n")
+    if folder is not None:
+        monkeypatch.setenv("EXTRACTION_OUTSIDE_FOLDER", folder)
+    assert build_definitions(load_settings()).resolve_asset_graph().get_all_asset_keys()
+
+
 @pytest.mark.parametrize(
     ("text", "cause", "remedy"),
     [

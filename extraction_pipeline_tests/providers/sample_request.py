@@ -12,6 +12,8 @@ from extraction_pipeline.schemas.json_schema import strict_json_schema
 
 CUSTOM_ID = "0123456789abcdef-0123456789abcdef0123456789abcdef01234567"
 
+DOCUMENT_HASH = "ab" * 32
+
 
 class _Closed(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -56,6 +58,7 @@ def sample_request(**changes: Any) -> ModelRequest:
         "json_schema": SCHEMA,
         "max_output_tokens": 900,
         "parameters": {"temperature": 0},
+        "document_hash": DOCUMENT_HASH,
     } | changes
     return ModelRequest(**fields)
 

@@ -18,12 +18,15 @@ from urllib.parse import parse_qsl, urlsplit
 import jsonschema
 import pytest
 
-from extraction_pipeline.providers.base import BatchProvider, Sought, Submission
-from extraction_pipeline.providers.contract import Call, ContractText, contract_document
+from extraction_pipeline.providers.api import ApiProvider
+from extraction_pipeline.providers.base import Sought, Submission
+from extraction_pipeline.providers.contract import Call, ContractText
+from extraction_pipeline.providers.contract_document import contract_document
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.registry import (
+    BUILDERS,
     ProviderName,
-    build_provider,
+    build_api,
     describe_provider,
 )
 from extraction_pipeline_tests.batch_server.process import ServerProcess, running_server, wait_until
@@ -33,12 +36,12 @@ from extraction_pipeline_tests.providers.scripted_server import (
     forwarded,
     scripted_server,
 )
-from extraction_pipeline_tests.providers.test_golden_requests import GOLDEN, WAYS
+from extraction_pipeline_tests.providers.test_golden_requests import API_WAYS, GOLDEN
 
 JOB_KEY = "contract.v1.0123456789abcdef"
 GIVEN = "{X-Goog-Upload-URL}"
 """The one address that the provider itself gives, query and all."""
-EVERY_PROVIDER = pytest.mark.parametrize("name", ProviderName)
+EVERY_PROVIDER = pytest.mark.parametrize("name", BUILDERS)
 COMMON_HEADERS = frozenset(
     {
         *("host", "user-agent", "accept", "accept-encoding", "connection"),
@@ -107,7 +110,7 @@ def _paths(path: str, value: Any) -> Iterator[str]:
         yield from _paths(f"{path}.{name}" if path else name, inner)
 
 
-def whole_life(provider: BatchProvider, folder: Path) -> None:
+def whole_life(provider: ApiProvider, folder: Path) -> None:
     """Every method that makes a call."""
     payload = folder / "payload"
     request = sample_request(
@@ -130,6 +133,7 @@ def whole_life(provider: BatchProvider, folder: Path) -> None:
     provider.cancel(job_id)
     if files is not None:
         files.delete(submission.input_id or "")
+    provider.clean_up(job_id, [])
     provider.look()
 
 
@@ -157,7 +161,7 @@ def test_every_call_is_in_the_contract_and_every_call_of_it_comes(
     with watched(server) as relay:
         base_path = "/v1" if name in (ProviderName.LOCAL, ProviderName.OPENAI) else ""
         root_url = relay.url.removesuffix("/v1")
-        provider = build_provider(
+        provider = build_api(
             name, ProviderEndpoint(root_url + base_path, api_key="k-1", read_timeout=10)
         )
         whole_life(provider, tmp_path)
@@ -175,9 +179,9 @@ def test_every_call_is_in_the_contract_and_every_call_of_it_comes(
     assert made == {call.purpose for call in contract.calls}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", API_WAYS)
 def test_the_golden_line_is_of_the_schema_and_another_is_not(way: str) -> None:
-    schema = contract_document(WAYS[way])["request_line"]
+    schema = contract_document(API_WAYS[way])["request_line"]
     line = json.loads((GOLDEN / f"{way}.jsonl").read_bytes())
     jsonschema.validate(line, schema)
     with pytest.raises(jsonschema.ValidationError):
@@ -207,8 +211,8 @@ def test_a_contract_is_whole_and_its_hash_is_its_own(name: ProviderName) -> None
 
 def test_a_setting_that_changes_what_is_sent_changes_the_hash() -> None:
     hashes = {
-        ContractText.of(contract_document(WAYS[way])).contract_hash
-        for way in WAYS
+        ContractText.of(contract_document(API_WAYS[way])).contract_hash
+        for way in API_WAYS
         if way.startswith(("anthropic", "gemini"))
     }
     assert len(hashes) == 4

@@ -18,7 +18,8 @@ from extraction_pipeline.providers.endpoint import (
     GeminiSchemaField,
     ProviderEndpoint,
 )
-from extraction_pipeline.providers.registry import ProviderName, build_provider
+from extraction_pipeline.providers.folder_endpoint import FolderEndpoint
+from extraction_pipeline.providers.registry import ProviderName, build_api, build_provider
 from extraction_pipeline_tests.providers.sample_request import CUSTOM_ID, sample_request
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -26,13 +27,17 @@ HOST = "https://host"
 TOOL = ProviderEndpoint(HOST, "k", anthropic_output=AnthropicOutput.TOOL)
 AS_IS = ProviderEndpoint(HOST, "k", gemini_schema_field=GeminiSchemaField.RESPONSE_JSON_SCHEMA)
 PLAIN = ProviderEndpoint(HOST, "k")
-WAYS = {
-    "openai": build_provider(ProviderName.OPENAI, PLAIN),
-    "anthropic_format": build_provider(ProviderName.ANTHROPIC, PLAIN),
-    "anthropic_tool": build_provider(ProviderName.ANTHROPIC, TOOL),
-    "gemini_response_schema": build_provider(ProviderName.GEMINI, PLAIN),
-    "gemini_response_json_schema": build_provider(ProviderName.GEMINI, AS_IS),
-    "infrai": build_provider(ProviderName.INFRAI, PLAIN),
+API_WAYS = {
+    "openai": build_api(ProviderName.OPENAI, PLAIN),
+    "anthropic_format": build_api(ProviderName.ANTHROPIC, PLAIN),
+    "anthropic_tool": build_api(ProviderName.ANTHROPIC, TOOL),
+    "gemini_response_schema": build_api(ProviderName.GEMINI, PLAIN),
+    "gemini_response_json_schema": build_api(ProviderName.GEMINI, AS_IS),
+    "infrai": build_api(ProviderName.INFRAI, PLAIN),
+}
+WAYS: dict[str, BatchProvider] = {
+    **API_WAYS,
+    "outside": build_provider(ProviderName.OUTSIDE, FolderEndpoint("/shared")),
 }
 EVERY_WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 

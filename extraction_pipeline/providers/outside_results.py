@@ -1,0 +1,48 @@
+"""When a result file is there whole: its last line says how many lines stand before it.
+
+    {"end_of_results": 12}
+
+The file proves it by itself, so it does not matter how it is brought (copied, synchronized, moved
+into place) or in which order its parts arrive: as long as one is lacking, the count is wrong, the
+last line is not there, or a hole of NUL bytes stands where a line should.
+"""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from extraction_pipeline.providers.json_members import json_members
+
+LAST_LINE = "end_of_results"
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes. Four times what a record may have; a hole in a file that is being copied can be longer."""
+
+
+class NotWhole(Exception):
+    """The file lacks its end, or something before it. It may still be on its way."""
+
+
+def whole_lines(delivered: BinaryIO) -> Iterator[bytes]:
+    """The lines of a result file, each with its newline, without blank ones and without the last.
+
+    Raises `NotWhole` at the latest when all others were given.
+    """
+    held, count = b"", 0
+    while line := delivered.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE or b"\0" in line:
+            raise NotWhole
+        if not line.strip():
+            continue
+        if held:
+            count += 1
+            yield held
+        held = line
+    if _declared(held) != count:
+        raise NotWhole
+
+
+def _declared(line: bytes) -> object:
+    try:
+        members = json_members(line)
+    except ValueError:
+        return None
+    return members[LAST_LINE].value if LAST_LINE in members else None
