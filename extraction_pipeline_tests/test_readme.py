@@ -43,14 +43,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("checkout")
     (folder / ".venv").symlink_to(sys.prefix, target_is_directory=True)
     (folder / "benchmarks").symlink_to(ROOT / "benchmarks", target_is_directory=True)
-    (folder / "my_collections").mkdir()
-    declared = re.search(r"```yaml\n(.*?)```", README, re.DOTALL)
-    assert declared is not None
-    (folder / "my_collections" / "letters.yaml").write_text(
-        declared.group(1).replace("/data/letters", "../my_documents/discharge_letters")
+    (folder / "extraction_pipeline").symlink_to(
+        ROOT / "extraction_pipeline", target_is_directory=True
     )
-    letters = folder / "my_documents" / "discharge_letters"
-    letters.mkdir(parents=True)
+    example = re.search(r"Save this one as `(\S+)`:\n\n```yaml\n(.*?)```", README, re.DOTALL)
+    assert example is not None
+    declared = folder / example.group(1)
+    declared.parent.mkdir()
+    declared.write_text(example.group(2))
     (folder / "CORPUS" / "gold").mkdir(parents=True)
     (folder / "CORPUS" / "gold" / "gold.jsonl").write_text(
         '{"doc": "note.txt", "set": "mtsamples", "annotated_fields": ["medications"], "fields":'
@@ -59,7 +59,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     )
     note = "DISCHARGE SUMMARY\n\nDISCHARGE MEDICATIONS:\n1. Examplol 20 mg daily.\n"
     (folder / "CORPUS" / "note.txt").write_text(note)
-    (letters / "letter.docx.txt").write_text(note)
     yield folder
 
 
@@ -90,7 +89,28 @@ def test_the_commands_run_in_order(checkout: Path) -> None:
         )
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         assert "Traceback" not in done.stderr
+        if command == DEMO:
+            assert_the_samples_are_as_told(done.stdout)
+        if "my_documents" in command and "demo" in command:
+            row = re.search(r"^discharge_letters +(\d+) +1 +(\d+) ", done.stdout, re.MULTILINE)
+            assert row is not None, done.stdout
+            assert int(row[1]) == int(row[2]) > 0, "the example's documents are published"
     assert (checkout / "payer_notes.parquet").stat().st_size > 0
+
+
+def assert_the_samples_are_as_told(shown: str) -> None:
+    told = re.search(r"(\d+) fictional.*?(\d+) documents; (\d+) of.*?(\d+) requests", README, re.S)
+    assert told is not None
+    files, documents, unreadable, requests = map(int, told.groups())
+    samples = ROOT / "extraction_pipeline" / "samples"
+    assert files == sum(len(list(one.iterdir())) for one in samples.iterdir() if one.is_dir())
+    rows = re.findall(r"^\w+ +(\d+) +1 +(\d+) +0 +0 +(\d+) +0$", shown, re.MULTILINE)
+    assert [sum(map(int, column)) for column in zip(*rows, strict=True)] == [
+        documents,
+        requests,
+        unreadable,
+    ]
+    assert f"{requests} requests went out" in shown
 
 
 def _starts_and_stops(command: str, checkout: Path) -> None:

@@ -22,8 +22,9 @@ def commands() -> None:
     """Clinical documents to typed records through LLM batch APIs, each request sent once.
 
     \b
-    Exit codes: 0 done; 1 documents are left waiting, or a run failed; 2 a wrong command, setting
-    or file; 3 the database; 4 a source or the store; 5 a provider; 130 interrupted.
+    Exit codes: 0 done; 1 documents are left waiting, a job could not be sent, or a run failed;
+    2 a wrong command, setting or file; 3 the database; 4 a source or the store; 5 a provider;
+    130 interrupted.
 
     \b
     Example:

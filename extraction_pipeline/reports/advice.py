@@ -47,6 +47,7 @@ _WAITING_AFTER: dict[str, str] = {
     AnswerOutcome.ACCOUNT: "The provider refused the account: check its key and credit, then run "
     "again.",
     AnswerOutcome.CANCELLED: "Its job was cancelled: it is sent again by the next `run` or night.",
+    "too_large_for_provider": "Its job was too large: the next `run` or night makes smaller ones.",
     "text_not_stored": "Its text is not in the store: restore that from a backup, then run again.",
 }
 
@@ -81,5 +82,5 @@ def _about_waiting(reason: Reason) -> str:
         return "Never sent at this version: `run`, a backfill or, if it is active, the night do."
     return _WAITING_AFTER.get(
         reason.reason or "",
-        "Its last attempt failed and another is left: the next `run` or night makes it.",
+        "No good answer came, and it may be asked again: the next `run` or night does.",
     )
