@@ -185,7 +185,7 @@ def test_links_and_pictures_exist() -> None:
 
 
 def test_every_command_of_the_tool_is_in_the_readme() -> None:
-    from extraction_pipeline.cli import commands
+    from extraction_pipeline.cli.group import commands
 
     for name in commands.commands:
         assert f"extraction-pipeline {name}" in README, name

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from extraction_pipeline.batch_server.app import serve
 from extraction_pipeline.batch_server.config import RelayConfig, ServerConfig
 from extraction_pipeline.errors import ConfigurationError
 
@@ -69,6 +68,9 @@ def batch_server(
     Example:
       extraction-pipeline batch-server --relay-url http://127.0.0.1:11434/v1 --relay-model qwen3
     """
+    # Not at the top: it is slow to import, which `--help` need not wait for.
+    from extraction_pipeline.batch_server.app import serve
+
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )

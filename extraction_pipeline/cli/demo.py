@@ -1,71 +1,16 @@
 """`extraction-pipeline demo`."""
 
-import os
 import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import orjson
 
-from extraction_pipeline.cli.environment import read_settings
-from extraction_pipeline.cli.output import counted, say
-from extraction_pipeline.collections.collection import Collection
-from extraction_pipeline.documents.sources import FolderSource
-from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.installation.session import driving
-from extraction_pipeline.ledger.published import richest_record
-from extraction_pipeline.ledger.summary import CollectionSummary, summarize
-from extraction_pipeline.lifecycle.cost_line import cost_line
-from extraction_pipeline.lifecycle.recipes import type_of
-from extraction_pipeline.orchestration.driving import Driver, Target
-from extraction_pipeline.reports.record_view import in_schema_order, render_record
-from extraction_pipeline.reports.table import render_table
-
-VALUES_SHOWN = 16
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a demo came to."""
-
-    collections: dict[str, CollectionSummary]
-    provider_jobs: int
-    submitted_requests: int
-    seconds: float
-
-    @property
-    def waiting(self) -> int:
-        """Documents that are not at an end."""
-        return sum(summary.waiting for summary in self.collections.values())
-
-    def as_json(self) -> dict[str, object]:
-        """The object that `--json` prints. Jobs and requests are those of this command's runs."""
-        return {
-            "collections": {
-                name: {
-                    "documents": summary.documents,
-                    "published": summary.published,
-                    "invalid": summary.invalid,
-                    "unreadable": summary.unreadable,
-                    "failed": summary.failed,
-                    "waiting": summary.waiting,
-                }
-                for name, summary in self.collections.items()
-            },
-            "provider_jobs": self.provider_jobs,
-            "submitted_requests": self.submitted_requests,
-            "seconds": round(self.seconds, 2),
-        }
+from extraction_pipeline.cli.options import corpus_option
+from extraction_pipeline.cli.signals import importing
 
 
 @click.command()
-@click.option(
-    "--corpus",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder with a subfolder of documents for each collection. Default: the sample corpus.",
-)
+@corpus_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @click.option("--show-record", is_flag=True, help="Show a record of your own --corpus as well.")
 def demo(corpus: Path | None, as_json: bool, show_record: bool) -> None:
@@ -80,136 +25,6 @@ def demo(corpus: Path | None, as_json: bool, show_record: bool) -> None:
       extraction-pipeline demo
       extraction-pipeline demo --corpus my_documents --json
     """
-    if corpus is not None:
-        os.environ["EXTRACTION_CORPUS"] = str(corpus.absolute())
-    os.environ.setdefault("EXTRACTION_POLL_SECONDS", "0.2")
-    started = time.monotonic()
-    with driving(read_settings(), say) as driver:
-        chosen = _collections_with_source(driver, corpus)
-        outcome = _drive(driver, chosen, started)
-        if as_json:
-            click.echo(orjson.dumps(outcome.as_json()).decode())
-        else:
-            _show(driver, chosen, outcome, with_record=corpus is None or show_record)
-    if outcome.waiting:
-        sys.exit(1)
-
-
-def _collections_with_source(driver: Driver, corpus: Path | None) -> list[Collection]:
-    """The collections, less those for which the given corpus has no folder."""
-    chosen: list[Collection] = []
-    for collection in driver.pipeline.collections.values():
-        if corpus is not None and _lies_in(collection, corpus) and not _exists(collection):
-            say(f"{collection.name}: {corpus} has no folder of this name, so it is left out.")
-        else:
-            chosen.append(collection)
-    if not chosen:
-        raise ConfigurationError(
-            f"{corpus} has no folder that is named after a collection.",
-            remedy=f"Name one {' or '.join(sorted(driver.pipeline.collections))}.",
-        )
-    return chosen
-
-
-def _lies_in(collection: Collection, corpus: Path) -> bool:
-    source = collection.source
-    return (
-        isinstance(source, FolderSource)
-        and source.path is not None
-        and Path(source.path).is_relative_to(corpus.absolute())
-    )
-
-
-def _exists(collection: Collection) -> bool:
-    source = collection.source
-    return isinstance(source, FolderSource) and Path(source.path or "").is_dir()
-
-
-def _drive(driver: Driver, chosen: list[Collection], started: float) -> Outcome:
-    driver.scan([collection.name for collection in chosen])
-    driver.finish([Target(collection.name, collection.active_version) for collection in chosen])
-    with driver.pipeline.engine.connect() as connection:
-        summaries = {
-            collection.name: summarize(
-                connection,
-                collection.name,
-                collection.active_version,
-                collection.active.max_attempts,
-            )
-            for collection in chosen
-        }
-    sent = driver.submitted()
-    return Outcome(
-        summaries,
-        sum(one.jobs for one in sent),
-        sum(one.requests for one in sent),
-        time.monotonic() - started,
-    )
-
-
-def _show(driver: Driver, chosen: list[Collection], outcome: Outcome, *, with_record: bool) -> None:
-    click.echo(
-        render_table(
-            [
-                "collection",
-                "documents",
-                "provider jobs",
-                "published",
-                "invalid",
-                "failed",
-                "unreadable",
-                "waiting",
-            ],
-            [
-                [
-                    name,
-                    summary.documents,
-                    summary.provider_jobs,
-                    summary.published,
-                    summary.invalid,
-                    summary.failed,
-                    summary.unreadable,
-                    summary.waiting,
-                ]
-                for name, summary in outcome.collections.items()
-            ],
-        )
-    )
-    if outcome.submitted_requests:
-        click.echo(
-            f"\n{counted(outcome.submitted_requests, 'request')} went out in "
-            f"{counted(outcome.provider_jobs, 'batch job')}; {outcome.seconds:.0f} s. "
-            "Run it again: nothing will be submitted."
-        )
-    else:
-        click.echo(
-            "\nNothing was submitted: every document was submitted before, or cannot be. "
-            f"{outcome.seconds:.0f} s."
-        )
-    with driver.pipeline.engine.connect() as connection:
-        costs = [cost_line(connection, driver.pipeline, one, one.active_version) for one in chosen]
-    for line in [f"Costs of {line}" for line in costs if line is not None]:
-        click.echo(line)
-    if with_record:
-        _show_record(driver, chosen)
-    settings = driver.pipeline.settings
-    click.echo(f"\nState: {settings.home} (delete the folder to begin again)")
-    click.echo(
-        "Next:  extraction-pipeline dev                    the Dagster UI over the same state\n"
-        "       extraction-pipeline status --documents     what is not published, and why\n"
-        f"       extraction-pipeline export --collection {chosen[0].name} --output records.csv"
-    )
-
-
-def _show_record(driver: Driver, chosen: list[Collection]) -> None:
-    with driver.pipeline.engine.connect() as connection:
-        found = richest_record(connection, chosen[0].name, chosen[0].active_version)
-    if found is None:
-        return
-    shown = found.path if chosen[0].show_paths else f"document {found.document_hash[:12]}…"
-    click.echo(f"\nOne record of {found.collection}, beside the words of its source ({shown}):\n")
-    click.echo(render_record(in_schema_order(type_of(chosen[0]), found.body), VALUES_SHOWN))
-    click.echo(
-        f"\n  {found.evidence_found} of {found.evidence_total} quotes stand in the document; "
-        f"job {found.job_id}, request {found.request_id}, raw response {found.raw_hash[:12]}…"
-    )
+    with importing():
+        from extraction_pipeline.cli.demonstration import demonstrate
+    sys.exit(demonstrate(corpus, as_json=as_json, show_record=show_record))

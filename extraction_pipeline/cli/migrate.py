@@ -2,10 +2,7 @@
 
 import click
 
-from extraction_pipeline.cli.environment import read_settings
-from extraction_pipeline.installation.stack import database
-from extraction_pipeline.ledger.database import open_engine
-from extraction_pipeline.ledger.migrate import current_version
+from extraction_pipeline.cli.signals import importing
 
 
 @click.command()
@@ -16,9 +13,6 @@ def migrate() -> None:
     Example:
       EXTRACTION_DATABASE_URL=postgresql://user@host/name extraction-pipeline migrate
     """
-    with database(read_settings()) as settings:
-        assert settings.database_url is not None
-        engine = open_engine(settings.database_url.get_secret_value())
-        with engine.connect() as connection:
-            click.echo(f"The ledger's tables are at version {current_version(connection)}.")
-        engine.dispose()
+    with importing():
+        from extraction_pipeline.cli.migration import migrate_ledger
+    migrate_ledger()

@@ -1,23 +1,20 @@
 """`extraction-pipeline run`."""
 
 import sys
-from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from extraction_pipeline.cli.environment import read_settings
-from extraction_pipeline.cli.output import counted, say
-from extraction_pipeline.installation.session import driving
-from extraction_pipeline.ledger.summary import Submitted, summarize
-from extraction_pipeline.lifecycle.cost_line import cost_line
-from extraction_pipeline.orchestration.driving import Target
+from extraction_pipeline.cli.options import corpus_option
+from extraction_pipeline.cli.signals import importing
 
 
 @click.command()
 @click.option("--collection", required=True, metavar="NAME", help="The collection to run.")
 @click.option("--extraction-version", "version", metavar="NAME", help="Default: the active one.")
 @click.option("--wait", is_flag=True, help="Wait until every batch job has ended and is published.")
-def run(collection: str, version: str | None, wait: bool) -> None:
+@corpus_option
+def run(collection: str, version: str | None, wait: bool, corpus: Path | None) -> None:
     """Scan one collection and submit what lacks an extraction.
 
     Without --wait it ends once the jobs are submitted; the status sensor of `extraction-pipeline
@@ -28,43 +25,6 @@ def run(collection: str, version: str | None, wait: bool) -> None:
     Example:
       extraction-pipeline run --collection payer_notes --extraction-version v1 --wait
     """
-    with driving(read_settings(), say) as driver:
-        declared = driver.pipeline.collection(collection)
-        chosen = declared.version(version or declared.active_version)
-        target = Target(declared.name, chosen.name)
-        driver.scan([target.collection])
-        all_sent = True
-        if wait:
-            driver.finish([target])
-        else:
-            all_sent = driver.submit(target)
-        sent = driver.submitted()
-        with driver.pipeline.engine.connect() as connection:
-            summary = summarize(connection, declared.name, chosen.name, chosen.max_attempts)
-            costs = cost_line(connection, driver.pipeline, declared, chosen.name)
-    stuck = summary.waiting > 0 if wait else not all_sent
-    for line in sent_lines(sent, target, stuck=stuck):
-        click.echo(line)
-    click.echo(
-        f"{declared.name} at {chosen.name}: {counted(summary.documents, 'document')}, "
-        f"{summary.published:,} published, {summary.invalid:,} invalid, {summary.failed:,} failed, "
-        f"{summary.unreadable:,} unreadable, {summary.waiting:,} waiting."
-    )
-    if costs is not None:
-        click.echo(f"Costs of {costs}")
-    if stuck:
-        click.echo("Which, why, and what to do: extraction-pipeline status --documents")
-        sys.exit(1)
-
-
-def sent_lines(sent: Sequence[Submitted], target: Target, *, stuck: bool) -> list[str]:
-    """What went out, one line for each collection and version; the target's is always there."""
-    lines = [
-        f"{one.collection} at {one.version}: {counted(one.requests, 'request')} sent in "
-        f"{counted(one.jobs, 'batch job')}."
-        for one in sent
-    ]
-    if (target.collection, target.version) not in {(one.collection, one.version) for one in sent}:
-        what = "nothing could be sent yet" if stuck else "nothing new to send"
-        lines.append(f"{target.collection} at {target.version}: {what}.")
-    return lines
+    with importing():
+        from extraction_pipeline.cli.one_collection import run_collection
+    sys.exit(run_collection(collection, version, corpus, wait=wait))

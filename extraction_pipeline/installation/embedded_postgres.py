@@ -56,6 +56,12 @@ def embedded_postgres(folder: Path) -> Iterator[str]:
         yield url
 
 
+def postgres_runs(folder: Path) -> bool:
+    """Whether a server runs over the folder."""
+    found = read_postmaster(folder)
+    return found is not None and found.alive
+
+
 class EmbeddedPostgres:
     """The server over one data folder, as a service to share."""
 

@@ -38,6 +38,11 @@ def local_batch_server(state: Path) -> Iterator[str]:
         yield base_url
 
 
+def batch_server_runs(state: Path) -> bool:
+    """Whether a server holds the state folder."""
+    return holder(state) is not None
+
+
 class LocalBatchServer:
     """The server over one state folder, as a service to share."""
 

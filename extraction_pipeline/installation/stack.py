@@ -2,18 +2,23 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.installation.embedded_postgres import embedded_postgres
-from extraction_pipeline.installation.local_batch_server import local_batch_server
+from extraction_pipeline.installation.embedded_postgres import embedded_postgres, postgres_runs
+from extraction_pipeline.installation.local_batch_server import (
+    batch_server_runs,
+    local_batch_server,
+)
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.migrate import migrate, require_current
 from extraction_pipeline.settings import Settings, load_settings
 
+POSTGRES = "postgres"
+BATCH_SERVER = "batch_server"
 INSTANCE_FILE = Path(__file__).parent.parent / "dagster.yaml"
 
 
@@ -27,7 +32,7 @@ def database(settings: Settings, *, create: bool = True) -> Iterator[Settings]:
     with ExitStack() as stack:
         make_home(settings.home)
         if settings.database_url is None:
-            url = stack.enter_context(embedded_postgres(settings.home / "postgres"))
+            url = stack.enter_context(embedded_postgres(settings.home / POSTGRES))
         else:
             url = settings.database_url.get_secret_value()
         os.environ["EXTRACTION_DATABASE_URL"] = url
@@ -46,9 +51,19 @@ def local_stack(settings: Settings) -> Iterator[Settings]:
     with database(settings), ExitStack() as stack:
         dagster_home(settings.home)
         if "local_base_url" not in settings.model_fields_set:
-            base_url = stack.enter_context(local_batch_server(settings.home / "batch_server"))
+            base_url = stack.enter_context(local_batch_server(settings.home / BATCH_SERVER))
             os.environ["EXTRACTION_LOCAL_BASE_URL"] = base_url
         yield load_settings()
+
+
+def watched_services(settings: Settings) -> dict[str, Callable[[], bool]]:
+    """Whether each service that `local_stack` provides for these settings runs, by its name."""
+    services: dict[str, Callable[[], bool]] = {}
+    if settings.database_url is None:
+        services["PostgreSQL"] = lambda: postgres_runs(settings.home / POSTGRES)
+    if "local_base_url" not in settings.model_fields_set:
+        services["the batch server"] = lambda: batch_server_runs(settings.home / BATCH_SERVER)
+    return services
 
 
 def dagster_home(home: Path) -> Path:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from tempfile import mkstemp
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger.published import PublishedRow
 from extraction_pipeline.prices.price_list import exact
+from extraction_pipeline.reports.export_format import ExportFormat
 from extraction_pipeline.reports.schema_columns import in_order, record_columns
 
 ROWS_AT_ONCE = 1000
@@ -31,14 +31,6 @@ CSV_NULL = "\\N"
 """Null in CSV, as in PostgreSQL's own text format; what is empty is an empty text."""
 
 Row = dict[str, Any]
-
-
-class ExportFormat(StrEnum):
-    """What a file is written as."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSONL = "jsonl"
 
 
 _PROVENANCE: dict[str, pa.DataType] = {

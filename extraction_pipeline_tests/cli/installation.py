@@ -62,15 +62,19 @@ class Installation:
 
     def command(self, *words: str) -> str:
         """Run a command to its good end; its standard output."""
-        done = subprocess.run(
+        done = self.try_command(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def try_command(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command to whatever end."""
+        return subprocess.run(
             [sys.executable, "-m", "extraction_pipeline.cli", *words],
             env=self.environment,
             capture_output=True,
             text=True,
             timeout=120,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
     @contextmanager
     def started(self, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
@@ -98,6 +102,16 @@ class Installation:
         for pid in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+    def process_of(self, word: str) -> int:
+        """A process of this home by a word of its command line or the name of its program; 0 for
+        none."""
+        for pid in self.processes():
+            with suppress(psutil.Error):
+                process = psutil.Process(pid)
+                if word in process.cmdline() or process.name() == word:
+                    return pid
+        return 0
 
     def processes(self) -> list[int]:
         """Every process of this machine that was started with, or in, this home."""

@@ -14,7 +14,7 @@ import orjson
 import pandas as pd
 import pytest
 
-from extraction_pipeline.cli import commands
+from extraction_pipeline.cli.group import commands
 
 SECONDS = 180
 NOTE = (

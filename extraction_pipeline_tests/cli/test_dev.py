@@ -1,16 +1,20 @@
 """`extraction-pipeline dev` as a data engineer uses it: a second version, backfilled in the UI."""
 
+import os
 import re
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 import requests
 
+from extraction_pipeline.cli.development import WATCH_SECONDS
 from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.cli.installation import Installation
 
@@ -122,3 +126,62 @@ def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
         wait_until(lambda: not installation.processes(), 15)
+
+
+def test_dev_is_refused_where_it_cannot_run(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, letters=0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        taken = str(listener.getsockname()[1])
+        for port, cause in ((taken, "cannot listen on"), ("70000", "70000 is no port")):
+            done = installation.try_command("dev", "--port", port)
+            assert done.returncode == 2
+            assert len(done.stderr.splitlines()) == 1
+            assert cause in done.stderr
+    assert not installation.home.exists(), "nothing was started"
+
+
+def test_dev_ends_when_a_part_of_it_does_and_says_which(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, letters=0)
+    with installation.started("dev", "--port", "0") as process:
+        wait_until(lambda: installation.process_of("dagster._daemon"), 60)
+        second = installation.try_command("dev", "--port", "0")
+        assert second.returncode == 2
+        assert second.stderr.startswith("Error: Another `dev` runs over ")
+        time.sleep(2 * WATCH_SECONDS)
+        os.kill(installation.process_of("dagster._daemon"), signal.SIGKILL)
+        assert process.wait(60) == 1
+        assert not installation.processes()
+    assert "What ended by itself is the Dagster daemon;" in installation.log.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_nothing_stays_when_dev_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    installation = Installation(tmp_path, letters=0)
+    with installation.started("dev", "--port", "0") as process:
+        wait_until(lambda: installation.process_of("extraction_pipeline.installation.tether"), 60)
+        process.send_signal(number)
+        assert process.wait(60) == 0
+        assert not installation.processes()
+
+
+def test_what_a_killed_dev_leaves_is_ended_by_the_next_commands(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, letters=0)
+    with installation.started("dev", "--port", "0") as process:
+        wait_until(lambda: installation.process_of("dagster._daemon"), 60)
+        process.kill()
+        process.wait()
+        wait_until(lambda: not installation.process_of("dagster"), 40)
+        assert installation.process_of("postgres"), "nobody is there to end it"
+        installation.command("run", "--collection", "letters")
+        assert not installation.processes()
+
+
+def test_dev_names_a_service_that_ended(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, letters=0)
+    with installation.started("dev", "--port", "0") as process:
+        wait_until(lambda: installation.process_of("extraction_pipeline.batch_server"), 60)
+        wait_until(lambda: installation.process_of("extraction_pipeline.installation.tether"), 60)
+        os.kill(installation.process_of("extraction_pipeline.batch_server"), signal.SIGKILL)
+        assert process.wait(60) == 1
+        assert not installation.processes()
+    assert "What ended by itself is the batch server;" in installation.log.read_text()

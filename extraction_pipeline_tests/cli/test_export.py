@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from extraction_pipeline.cli import commands
+from extraction_pipeline.cli.group import commands
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.reports.export import Export, ExportFormat, write_export
+from extraction_pipeline.reports.export import Export, write_export
+from extraction_pipeline.reports.export_format import ExportFormat
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import Proxy, running_proxy

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import make_url
 
-from extraction_pipeline.cli import commands
+from extraction_pipeline.cli.group import commands
 from extraction_pipeline.documents.readable import UnreadableReason
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
