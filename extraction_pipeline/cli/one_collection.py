@@ -21,7 +21,7 @@ def run_collection(collection: str, version: str | None, corpus: Path | None, *,
     """Scan a collection, submit, and if asked wait for the results; the exit code."""
     settings = read_settings()
     make_home(settings.home)
-    choose_corpus(settings.home, corpus, say)
+    choose_corpus(settings.home, corpus, say, collection=collection)
     with driving(load_settings(), say) as driver:
         declared = driver.pipeline.collection(collection)
         chosen = declared.version(version or declared.active_version)

@@ -35,10 +35,8 @@ def shared(place: Path, service: Service[Address]) -> Iterator[Address]:
 
     Raises what the service raises, and `ConfigurationError` where no lock file can be made.
     """
-    mutex_file, users_file = (place.with_name(f"{place.name}.{end}") for end in ("lock", "users"))
-    with _open(users_file) as users:
-        with _open(mutex_file) as mutex:
-            fcntl.flock(mutex, fcntl.LOCK_EX)
+    with _open(_users_file(place)) as users:
+        with _changing_hands(place) as mutex:
             alone = try_lock(users)
             try:
                 address = service.start(mutex.fileno())
@@ -51,10 +49,17 @@ def shared(place: Path, service: Service[Address]) -> Iterator[Address]:
         try:
             yield address
         finally:
-            with _open(mutex_file) as mutex:
-                fcntl.flock(mutex, fcntl.LOCK_EX)
+            with _changing_hands(place):
                 if try_lock(users):
                     service.stop()
+
+
+def end_unused(place: Path, service: Service[Address]) -> None:
+    """End a service that nobody uses: one whose last user was killed."""
+    if _users_file(place).exists():
+        with _open(_users_file(place)) as users, _changing_hands(place):
+            if try_lock(users):
+                service.stop()
 
 
 def try_lock(file: IO[bytes]) -> bool:
@@ -64,6 +69,18 @@ def try_lock(file: IO[bytes]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextmanager
+def _changing_hands(place: Path) -> Iterator[IO[bytes]]:
+    """The lock under which services are started, stopped, joined and left."""
+    with _open(place.with_name(f"{place.name}.lock")) as mutex:
+        fcntl.flock(mutex, fcntl.LOCK_EX)
+        yield mutex
+
+
+def _users_file(place: Path) -> Path:
+    return place.with_name(f"{place.name}.users")
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -8,11 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.installation.embedded_postgres import embedded_postgres, postgres_runs
+from extraction_pipeline.installation.embedded_postgres import (
+    EmbeddedPostgres,
+    embedded_postgres,
+    postgres_runs,
+)
 from extraction_pipeline.installation.local_batch_server import (
+    LocalBatchServer,
     batch_server_runs,
     local_batch_server,
 )
+from extraction_pipeline.installation.sharing import end_unused
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.migrate import migrate, require_current
 from extraction_pipeline.settings import Settings, load_settings
@@ -31,6 +37,7 @@ def database(settings: Settings, *, create: bool = True) -> Iterator[Settings]:
     """
     with ExitStack() as stack:
         make_home(settings.home)
+        stack.callback(_end_unused, settings.home)
         if settings.database_url is None:
             url = stack.enter_context(embedded_postgres(settings.home / POSTGRES))
         else:
@@ -80,6 +87,12 @@ def dagster_home(home: Path) -> Path:
         ) from None
     os.environ["DAGSTER_HOME"] = str(folder)
     return folder
+
+
+def _end_unused(home: Path) -> None:
+    """End what a killed command left running and the one that ends now had no use for."""
+    end_unused(home / POSTGRES, EmbeddedPostgres(home / POSTGRES))
+    end_unused(home / BATCH_SERVER, LocalBatchServer(home / BATCH_SERVER))
 
 
 def make_home(home: Path) -> None:

@@ -164,7 +164,7 @@ def test_nothing_stays_when_dev_is_ended(tmp_path: Path, number: signal.Signals)
         assert not installation.processes()
 
 
-def test_what_a_killed_dev_leaves_is_ended_by_the_next_commands(tmp_path: Path) -> None:
+def test_what_a_killed_dev_leaves_is_ended_by_the_next_command(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
         wait_until(lambda: installation.process_of("dagster._daemon"), 60)
@@ -172,7 +172,8 @@ def test_what_a_killed_dev_leaves_is_ended_by_the_next_commands(tmp_path: Path) 
         process.wait()
         wait_until(lambda: not installation.process_of("dagster"), 40)
         assert installation.process_of("postgres"), "nobody is there to end it"
-        installation.command("run", "--collection", "letters")
+        assert installation.process_of("extraction_pipeline.batch_server")
+        installation.command("status")
         assert not installation.processes()
 
 
