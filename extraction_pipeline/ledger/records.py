@@ -1,33 +1,10 @@
-"""What Dagster's records are written from, and what the checks compare them with."""
+"""What Dagster's records are written from, and what the checks name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import Connection, text
-
-
-def published_keys(connection: Connection, collection: str) -> Iterator[tuple[str, str, bool]]:
-    """(document hash, version name, whether its record is due) of every extraction.
-
-    A job that was published a moment ago writes its records just now, so a record is due once the
-    job's mark `results_recorded_at` is set, or ten minutes after.
-    """
-    for row in connection.execute(
-        text("""
-            SELECT d.document_hash, v.name,
-                   j.results_recorded_at IS NOT NULL
-                   OR j.published_at < now() - interval '10 minutes' AS due
-            FROM extraction.extractions e
-            JOIN extraction.documents d ON d.id = e.document_id
-            JOIN extraction.extraction_versions v ON v.id = e.version_id
-            JOIN extraction.raw_responses r ON r.id = e.raw_response_id
-            JOIN extraction.batch_items i ON i.id = r.item_id
-            JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
-            WHERE d.collection = :collection
-        """),
-        {"collection": collection},
-    ):
-        yield row.document_hash, row.name, row.due
 
 
 def jobs_of_extractions(
@@ -57,8 +34,45 @@ def jobs_of_extractions(
     return found
 
 
+@dataclass(frozen=True)
+class UnreadableDocuments:
+    """Documents of a collection that could not be read, counted by reason; of the first of them
+    the hash, the reason and the kind of file."""
+
+    by_reason: dict[str, int]
+    first: list[tuple[str, str, str | None]]
+
+
+def unreadable_documents(
+    connection: Connection, collection: str, limit: int
+) -> UnreadableDocuments:
+    """Current documents that could not be read to text, and why."""
+    current = """
+        FROM extraction.documents d
+        WHERE d.collection = :collection AND d.state = 'unreadable' AND EXISTS (
+            SELECT FROM extraction.document_sources s
+            WHERE s.document_id = d.id AND s.vanished_at IS NULL)
+    """
+    asked = {"collection": collection, "limit": limit}
+    counted = connection.execute(
+        text(f"SELECT d.unreadable_reason, count(*) {current} GROUP BY 1 ORDER BY 2 DESC, 1"),
+        asked,
+    )
+    first = connection.execute(
+        text(f"""
+            SELECT d.document_hash, d.unreadable_reason, d.kind {current} ORDER BY d.id LIMIT :limit
+        """),
+        asked,
+    )
+    return UnreadableDocuments(
+        by_reason={row[0]: row[1] for row in counted},
+        first=[(one, reason, kind) for one, reason, kind in first],
+    )
+
+
 def troubled_jobs(connection: Connection, collection: str, *, hours: float) -> list[str]:
-    """Keys of jobs that are held or unresolved, or open for longer than `hours`."""
+    """Keys of jobs that are held or unresolved, open for longer than `hours`, or at which many
+    calls in a row have failed."""
     return list(
         connection.execute(
             text("""
@@ -66,6 +80,8 @@ def troubled_jobs(connection: Connection, collection: str, *, hours: float) -> l
                 JOIN extraction.extraction_versions v ON v.id = j.version_id
                 WHERE v.collection = :collection
                   AND (j.state IN ('held', 'unresolved')
+                       OR (j.state NOT IN ('published', 'rejected', 'failed')
+                           AND j.trouble_count >= 10)
                        OR (j.state NOT IN ('published', 'rejected', 'failed')
                            AND j.created_at < now() - :age))
                 ORDER BY j.id

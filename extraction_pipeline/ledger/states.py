@@ -80,6 +80,7 @@ class AuditEvent(StrEnum):
     JOB_PROVEN_ABSENT = "job_proven_absent"
     INPUT_WITHDRAWN = "input_withdrawn"
     JOB_HELD = "job_held"
+    JOB_GIVEN_UP = "job_given_up"
     JOB_REJECTED = "job_rejected"
     JOB_ENDED = "job_ended"
     JOB_COLLECTED = "job_collected"

@@ -14,10 +14,15 @@ from dagster import (
 from dagster._core.definitions.metadata import RawMetadataValue
 from pydantic import Field
 
-from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    ExtractionPipelineError,
+)
 from extraction_pipeline.ledger import jobs as ledger_jobs
 from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.holding import give_up
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
@@ -26,9 +31,11 @@ from extraction_pipeline.lifecycle.submission import submit_documents
 from extraction_pipeline.orchestration.failures import NEEDS_PERSON
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import (
+    reconcile,
     record_documents,
     record_results,
     record_submission,
+    record_what_came,
     recorder,
 )
 from extraction_pipeline.orchestration.resource import PipelineResource
@@ -68,17 +75,40 @@ class BatchJobConfig(Config):
     attempt: int = Field(default=1, description="Number of this attempt.")
 
 
+class ReconcileConfig(Config):
+    """Which records to write again."""
+
+    collections: list[str] = Field(
+        default_factory=list, description="Names of collections; empty for all."
+    )
+    also_differing: bool = Field(
+        default=False,
+        description="Also write over records that name another content than the ledger. Look first "
+        "where they came from: anybody who reaches the webserver can report one.",
+    )
+
+
 @op(description="Find new, changed and vanished documents, and record the readable ones.")
 def scan_documents(
     context: OpExecutionContext, config: ScanConfig, pipeline: PipelineResource
 ) -> None:
     """Scan collections and write the first stage's records."""
     found: dict[str, int] = {}
+    faults: list[str] = []
     with pipeline.working() as opened:
-        for name in config.collections or sorted(opened.collections):
+        chosen = config.collections or sorted(opened.collections)
+        for name in chosen:
             collection = opened.collection(name)
-            report = scan(opened, collection)
-            recorded = record_documents(opened, collection, recorder(context))
+            try:
+                report = scan(opened, collection)
+                recorded = record_documents(opened, collection, recorder(context))
+            except DatabaseUnavailable:
+                raise
+            except ExtractionPipelineError as error:
+                if len(chosen) == 1:
+                    raise
+                faults.append(f"{name}: {error}")
+                continue
             found |= {
                 f"{name}: new": len(report.new),
                 f"{name}: revised": len(report.revised),
@@ -88,6 +118,13 @@ def scan_documents(
                 f"{name}: restored": report.restored,
                 f"{name}: recorded": recorded,
             }
+    if faults:
+        raise Failure(
+            description=f"{len(faults)} of {len(chosen)} collections could not be scanned, the "
+            f"others were: {' '.join(faults)}",
+            metadata={"found": MetadataValue.json(found)},
+            allow_retries=False,
+        )
     context.add_output_metadata(found)
 
 
@@ -165,6 +202,12 @@ def collect_batch_results(
         except ledger_jobs.StateMoved as moved:
             context.log.warning(str(moved))
             return
+        except DatabaseUnavailable:
+            raise
+        except ExtractionPipelineError:
+            record_submission(opened, job_row.id, to)
+            record_what_came(opened, job_row.id, to)
+            raise
         recorded = record_submission(opened, job_row.id, to)
         recorded += record_results(opened, job_row.id, to)
         for fault in clean_up(opened, context.run_id):
@@ -178,6 +221,33 @@ def collect_batch_results(
             "recorded": recorded,
         }
     )
+
+
+@op(description="Write again the records that the ledger has rows for and Dagster lacks.")
+def reconcile_with_ledger(
+    context: OpExecutionContext, config: ReconcileConfig, pipeline: PipelineResource
+) -> None:
+    """Write missing records of collections, and on demand those that differ."""
+    written: dict[str, int] = {}
+    with pipeline.working() as opened:
+        for name in config.collections or sorted(opened.collections):
+            written[name] = reconcile(
+                opened,
+                opened.collection(name),
+                recorder(context),
+                differing=config.also_differing,
+            )
+    context.add_output_metadata(written)
+
+
+@op(description="Give up a batch job that is held, because its answers will never come.")
+def give_up_held_batch(
+    context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
+) -> None:
+    """End the members without an answer, so that they may be asked about again."""
+    with pipeline.working() as opened:
+        ended = give_up(opened, _job_of(opened, config.job_key).id, context.run_id)
+    context.add_output_metadata({"ended": ended})
 
 
 def _job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:
@@ -224,9 +294,30 @@ def collect_batch() -> None:
     collect_batch_results()
 
 
+@job(
+    tags=OURS,
+    description="Write again the records that a run did not come to, or that were deleted.",
+)
+def reconcile_records() -> None:
+    """Reconcile job."""
+    reconcile_with_ledger()
+
+
+@job(
+    tags=OURS,
+    description="Give up a batch job that is held. Its documents are asked about again by the next "
+    "night, backfill or submit_missing, which may cost a second inference.",
+)
+def give_up_batch() -> None:
+    """Give-up job."""
+    give_up_held_batch()
+
+
 ALL_JOBS: Sequence[JobDefinition] = (
     scan_collections,
     submit_missing,
     resolve_submission,
     collect_batch,
+    reconcile_records,
+    give_up_batch,
 )

@@ -30,9 +30,10 @@ from dagster import (
     multi_asset,
     schedule,
 )
+from dagster._core.definitions.metadata import RawMetadataValue
 
 from extraction_pipeline.collections.collection import Collection
-from extraction_pipeline.errors import ExtractionPipelineError
+from extraction_pipeline.errors import DatabaseUnavailable, ExtractionPipelineError
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.nights import since_last_night
 from extraction_pipeline.ledger.states import AuditEvent
@@ -44,6 +45,7 @@ from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.partitions import NIGHTLY
 from extraction_pipeline.orchestration.recording import (
     Recorder,
+    reconcile,
     record_documents,
     record_submission,
     recorder,
@@ -72,6 +74,7 @@ class NightCounts:
     unreadable: int = 0
     failed: int = 0
     waiting: int = 0
+    rewritten: int = 0
 
     def __add__(self, other: "NightCounts") -> "NightCounts":
         """Sums of every count."""
@@ -97,6 +100,7 @@ def refresh_collection(
     report = submit_documents(pipeline, collection, version, actor=actor)
     for job_id in report.submitted:
         record_submission(pipeline, job_id, to)
+    rewritten = reconcile(pipeline, collection, to)
     with pipeline.engine.begin() as connection:
         since = since_last_night(
             connection, collection.name, version.name, pipeline.prices.currency
@@ -119,6 +123,7 @@ def refresh_collection(
             unreadable=summary.unreadable,
             failed=summary.failed + summary.invalid,
             waiting=summary.waiting,
+            rewritten=rewritten,
         )
         note(
             connection,
@@ -133,14 +138,16 @@ def refresh_collection(
 def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder) -> None:
     """Refresh every collection; one that fails does not keep the others from their night."""
     night: dict[str, NightCounts] = {}
-    faults: list[str] = []
+    faults: dict[str, str] = {}
     for name in sorted(pipeline.collections):
         try:
             counts, causes = refresh_collection(
                 pipeline, pipeline.collections[name], context.run.run_id, to
             )
+        except DatabaseUnavailable:
+            raise  # of all, and worth another try
         except ExtractionPipelineError as error:
-            faults.append(f"{name}: {error}")
+            faults[name] = str(error)
             continue
         night[name] = counts
         for cause in causes:
@@ -151,26 +158,28 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
         [TableRecord({"collection": name, **counts.shown()}) for name, counts in night.items()],
         schema=TableSchema([TableColumn(one) for one in ("collection", *names)]),
     )
+    metadata: dict[str, RawMetadataValue] = {
+        **total.shown(),
+        "currency": pipeline.prices.currency or "none",
+        "collections": table,
+    }
     if faults:
-        raise Failure(
-            description=f"{len(faults)} of {len(pipeline.collections)} collections had no night: "
-            f"{' '.join(faults)}",
-            metadata={"collections": table},
-            allow_retries=False,
-        )
+        metadata["without_night"] = MetadataValue.json(faults)
     to.write(
         [
             AssetMaterialization(
-                asset_key=NIGHTLY,
-                partition=context.partition_key,
-                metadata={
-                    **total.shown(),
-                    "currency": pipeline.prices.currency or "none",
-                    "collections": table,
-                },
+                asset_key=NIGHTLY, partition=context.partition_key, metadata=metadata
             )
         ]
     )
+    if faults:
+        named = " ".join(f"{name}: {fault}" for name, fault in faults.items())
+        raise Failure(
+            description=f"{len(faults)} of {len(pipeline.collections)} collections had no night, "
+            f"the others had: {named}",
+            metadata={"collections": table},
+            allow_retries=False,
+        )
 
 
 def nightly_refresh(settings: Settings) -> tuple[AssetsDefinition, ScheduleDefinition]:
@@ -192,7 +201,9 @@ def nightly_refresh(settings: Settings) -> tuple[AssetsDefinition, ScheduleDefin
         skippable=True,
     )
 
-    @multi_asset(name=NIGHTLY, specs=[spec])
+    # In a run of one process the step of the highest priority comes first: the checks look at what
+    # the night has done. They run also where it failed, because they do not depend on it.
+    @multi_asset(name=NIGHTLY, specs=[spec], op_tags={"dagster/priority": "1"})
     def nightly(
         context: AssetExecutionContext, pipeline: PipelineResource
     ) -> Iterator[MaterializeResult[None]]:

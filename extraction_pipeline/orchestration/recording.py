@@ -12,8 +12,15 @@ from dagster import DagsterInstance, OpExecutionContext
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.ledger import answers, documents, jobs
 from extraction_pipeline.ledger.records import jobs_of_extractions
+from extraction_pipeline.ledger.stages import Passed, Stage
 from extraction_pipeline.ledger.summary import jobs_of_documents
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.orchestration.comparing import (
+    CONTENT_NAMED,
+    partition_of,
+    recorded_contents,
+    with_records,
+)
 from extraction_pipeline.orchestration.event_log import Record, write_records
 from extraction_pipeline.orchestration.partitions import add_documents
 from extraction_pipeline.orchestration.records import (
@@ -26,6 +33,13 @@ from extraction_pipeline.orchestration.records import (
 DOCUMENTS_AT_ONCE = 5000
 
 Describe = Callable[[jobs.JobRow, Iterable[answers.RecordRow]], Iterator[Record]]
+
+DESCRIBE: Mapping[Stage, Describe] = {
+    Stage.SUBMISSIONS: submission_records,
+    Stage.RESPONSES: response_records,
+    Stage.EXTRACTIONS: extraction_records,
+}
+"""How the records of a stage are written from the rows of one job."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,68 @@ def record_results(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
     with pipeline.engine.begin() as connection:
         jobs.mark_recorded(connection, job.id, "results")
     return written
+
+
+def record_what_came(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
+    """Write what lacks of the records of a job's answers and extractions, where its publishing
+    broke off: what has passed is said, and the rest stays open."""
+    with pipeline.engine.connect() as connection:
+        job = jobs.job_by_id(connection, job_id)
+        return sum(
+            _write_lacking(job, stage, chunk, to)
+            for chunk in answers.record_rows(connection, job.id)
+            for stage in (Stage.RESPONSES, Stage.EXTRACTIONS)
+        )
+
+
+def _write_lacking(
+    job: jobs.JobRow, stage: Stage, rows: Sequence[answers.RecordRow], to: Recorder
+) -> int:
+    records = {str(record.partition): record for record in DESCRIBE[stage](job, rows)}
+    said = recorded_contents(to.instance, job.collection, stage, records.keys())
+    return to.write(
+        record
+        for partition, record in records.items()
+        if said.get(partition) != record.metadata[CONTENT_NAMED[stage]].value
+    )
+
+
+def reconcile(
+    pipeline: Pipeline, collection: Collection, to: Recorder, *, differing: bool = False
+) -> int:
+    """Write again what lacks of the records of all stages; with `differing` also the records that
+    name another content than the ledger. Returns how many were written."""
+    written = 0
+    for stage in Stage:
+        for rows, said in with_records(pipeline.engine, to.instance, collection.name, stage):
+            lacking = [
+                one
+                for one in rows
+                if one.due
+                and (
+                    partition_of(one) not in said
+                    or (differing and said[partition_of(one)] != one.content)
+                )
+            ]
+            if lacking:
+                written += _write_again(pipeline, collection, stage, lacking, to)
+    return written
+
+
+def _write_again(
+    pipeline: Pipeline, collection: Collection, stage: Stage, lacking: list[Passed], to: Recorder
+) -> int:
+    of_jobs: dict[int, list[str]] = {}
+    for one in lacking:
+        if one.job is not None:
+            of_jobs.setdefault(one.job, []).append(one.document_hash)
+    if of_jobs:
+        return _record_some(pipeline, of_jobs, DESCRIBE[stage], to)
+    hashes = [one.document_hash for one in lacking]
+    with pipeline.engine.connect() as connection:
+        found = documents.documents_by_hash(connection, collection.name, hashes)
+    add_documents(to.instance, collection.name, hashes)
+    return to.write(document_records(collection.name, found, show_paths=collection.show_paths))
 
 
 def record_submissions_again(

@@ -48,6 +48,21 @@ def test_a_scan_adds_partitions_and_says_what_it_found(installed: Installed) -> 
     assert len(installed.partitions()) == 3
 
 
+def test_a_folder_that_is_away_does_not_keep_the_others_from_their_scan(
+    installed: Installed,
+) -> None:
+    installed.workplace.declare("absent")
+    (installed.workplace.documents / "absent").rmdir()
+    installed = installed.reopened()
+    installed.workplace.write(2)
+    result = scan(installed)
+    assert not result.success
+    assert cause(result).startswith(
+        "1 of 2 collections could not be scanned, the others were: absent: "
+    )
+    assert len(installed.materialized("documents")) == 2
+
+
 def test_every_record_of_an_extraction_leads_back_to_its_call(installed: Installed) -> None:
     hashes = installed.with_documents(2)
     installed.finish()

@@ -163,11 +163,15 @@ def test_a_broken_collection_does_not_keep_the_others_from_their_night(
     installed.workplace.write(2)
     result = night(installed, "2026-11-20")
     assert not result.success
-    assert cause(result).startswith("1 of 2 collections had no night: absent: ")
+    assert cause(result).startswith("1 of 2 collections had no night, the others had: absent: ")
     assert "cannot be listed" in cause(result)
     assert "\n" not in cause(result)
     assert len(installed.materialized("batch_submissions")) == 2
-    assert installed.instance.get_materialized_partitions(NIGHT) == set()
+    told = metadata_of(record_of(installed, "2026-11-20"))
+    assert told["submitted"] == 2
+    without = told["without_night"]
+    assert isinstance(without, dict)
+    assert without.keys() == {"absent"}
     (installed.workplace.documents / "absent").mkdir()
     assert night(installed, "2026-11-20").success
     assert metadata_of(record_of(installed, "2026-11-20"))["submitted"] == 0

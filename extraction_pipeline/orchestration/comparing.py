@@ -1,0 +1,136 @@
+"""Comparing Dagster's records with the ledger, stage by stage, a thousand documents at a time."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance
+from sqlalchemy import Engine
+
+from extraction_pipeline.ledger import stages
+from extraction_pipeline.ledger.stages import Passed, Stage
+from extraction_pipeline.orchestration.partitions import extraction_key, parts_of_key
+
+CONTENT_NAMED = {
+    Stage.DOCUMENTS: "content_hash",
+    Stage.SUBMISSIONS: "job_id",
+    Stage.RESPONSES: "raw_hash",
+    Stage.EXTRACTIONS: "extraction_hash",
+}
+"""Which metadata of a stage's records names its content."""
+
+NAMED_AT_MOST = 20
+EVENTS_AT_ONCE = 200_000
+"""Of Dagster's events, among which partitions are looked for at once."""
+
+
+@dataclass
+class Found:
+    """Partition keys of one kind: how many, and the first of them."""
+
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, keys: Collection[str]) -> None:
+        """Count these keys, and keep the first few."""
+        self.count += len(keys)
+        self.first += sorted(keys)[: NAMED_AT_MOST - len(self.first)]
+
+
+@dataclass
+class Comparison:
+    """How the records of a stage stand against the ledger."""
+
+    in_ledger: int = 0
+    records_without_row: Found = field(default_factory=Found)
+    rows_without_record: Found = field(default_factory=Found)
+    records_of_other_content: Found = field(default_factory=Found)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing lacks, lies or differs."""
+        return not (
+            self.records_without_row.count
+            or self.rows_without_record.count
+            or self.records_of_other_content.count
+        )
+
+
+def asset_of(collection: str, stage: Stage) -> AssetKey:
+    """The asset of a stage."""
+    return AssetKey([collection, stage.value])
+
+
+def partition_of(one: Passed) -> str:
+    """The partition key of a document at a stage."""
+    if one.version is None:
+        return one.document_hash
+    return str(extraction_key(one.document_hash, one.version))
+
+
+def compare(engine: Engine, instance: DagsterInstance, collection: str, stage: Stage) -> Comparison:
+    """Compare all records of a stage with the ledger, in both directions."""
+    result = Comparison()
+    for rows, said in with_records(engine, instance, collection, stage):
+        result.in_ledger += len(rows)
+        due = {partition_of(one): one.content for one in rows if one.due}
+        result.rows_without_record.add(due.keys() - said.keys())
+        result.records_of_other_content.add(
+            [key for key, content in due.items() if said.get(key, content) != content]
+        )
+    for keys in _recorded_partitions(instance, asset_of(collection, stage)):
+        asked = [parts_of_key(key) if "|" in key else (key, None) for key in keys]
+        with engine.connect() as connection:
+            unknown = stages.without_row(connection, collection, stage, asked)
+        result.records_without_row.add(
+            [one if version is None else f"{one}|{version}" for one, version in unknown]
+        )
+    return result
+
+
+def with_records(
+    engine: Engine, instance: DagsterInstance, collection: str, stage: Stage
+) -> Iterator[tuple[list[Passed], Mapping[str, str | None]]]:
+    """What has passed a stage, in chunks, each with what the records of it say."""
+    with engine.connect() as connection:
+        for rows in stages.passed(connection, collection, stage):
+            partitions = [partition_of(one) for one in rows]
+            yield rows, recorded_contents(instance, collection, stage, partitions)
+
+
+def recorded_contents(
+    instance: DagsterInstance, collection: str, stage: Stage, partitions: Collection[str]
+) -> dict[str, str | None]:
+    """What the last record of each of these partitions names as its content; those without a
+    record are left out."""
+    asset = asset_of(collection, stage)
+    said: dict[str, str | None] = {}
+    remaining = iter(partitions)
+    while chunk := set(islice(remaining, stages.CHUNK)):
+        latest = instance.event_log_storage.get_latest_storage_id_by_partition(
+            asset, DagsterEventType.ASSET_MATERIALIZATION, chunk
+        )
+        if not latest:
+            continue
+        wanted = AssetRecordsFilter(asset, storage_ids=list(latest.values()))
+        for record in instance.fetch_materializations(wanted, limit=stages.CHUNK).records:
+            materialization = record.asset_materialization
+            if materialization is not None and materialization.partition is not None:
+                named = materialization.metadata.get(CONTENT_NAMED[stage])
+                said[str(materialization.partition)] = str(named.value) if named else None
+    return said
+
+
+def _recorded_partitions(instance: DagsterInstance, asset: AssetKey) -> Iterator[list[str]]:
+    """Partitions that have a record, in chunks; one may come more than once only where its records
+    lie far apart."""
+    last = instance.event_log_storage.get_maximum_record_id() or 0
+    seen: set[str] = set()
+    for start in range(0, last + 1, EVENTS_AT_ONCE):
+        window = instance.get_materialized_partitions(
+            asset, before_cursor=start + EVENTS_AT_ONCE + 1, after_cursor=start
+        )
+        remaining = iter(sorted(window - seen))
+        seen = window
+        while chunk := list(islice(remaining, stages.CHUNK)):
+            yield chunk
