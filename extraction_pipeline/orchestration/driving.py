@@ -62,7 +62,10 @@ class RunFailed(ExtractionPipelineError):
 
 
 class NothingWorks(ExtractionPipelineError):
-    """For as long as a driver's patience, no step of any open batch job has worked."""
+    """For as long as a driver's patience, no step of any open batch job has worked: the provider
+    does not answer, or refuses."""
+
+    exit_code = ProviderError.exit_code
 
 
 @dataclass(frozen=True)

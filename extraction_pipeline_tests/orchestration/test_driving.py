@@ -65,6 +65,7 @@ def test_with_no_provider_the_wait_ends_and_says_why(installed: Installed, told:
     with pytest.raises(NothingWorks) as ended:
         told.driver.finish([NOTES])
     assert time.monotonic() - started < 15
+    assert ended.value.exit_code == 5
     sentence = str(ended.value)
     assert "1 batch jobs are open" in sentence
     assert "no connection could be made" in sentence
