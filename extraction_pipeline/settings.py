@@ -278,7 +278,11 @@ def load_settings() -> Settings:
 
 def _fault(fault: ErrorDetails) -> str:
     what = fault["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    name = "_".join(str(part) for part in fault["loc"]).upper()
-    if not name:
+    what = what.replace("Extra inputs are not permitted", "is not known")
+    if not fault["loc"]:
         return f"{what}."
-    return f"{name if name in variables() else PREFIX + name}: {what}."
+    first, *inside = map(str, fault["loc"])
+    variable = first if first in variables() else f"{PREFIX}{first.upper()}"
+    # Pydantic puts `[key]` behind a key that is wrong itself.
+    place = ".".join(part for part in inside if part != "[key]")
+    return f"{variable}: {f'{place} ' if place else ''}{what}."

@@ -75,12 +75,22 @@ def test_limits_of_an_account_narrow_those_of_its_provider(
 
 
 @pytest.mark.parametrize(
-    "wrong", ['{"opnai": {}}', '{"openai": {"jobs": 2}}', '{"openai": {"jobs_at_once": 0}}', "{"]
+    ("wrong", "said"),
+    [
+        ('{"opnai": {}}', "EXTRACTION_LIMITS: opnai should be 'local'"),
+        ('{"openai": {"jobs": 2}}', "EXTRACTION_LIMITS: openai.jobs is not known"),
+        ('{"openai": {"jobs_at_once": 0}}', "EXTRACTION_LIMITS: openai.jobs_at_once should be"),
+        ("{", "EXTRACTION_LIMITS: is not JSON"),
+        ("[]", "EXTRACTION_LIMITS: should be a"),
+    ],
 )
-def test_wrong_limits_are_refused_by_name(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+def test_wrong_limits_are_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, wrong: str, said: str
+) -> None:
     monkeypatch.setenv("EXTRACTION_LIMITS", wrong)
-    with pytest.raises(ConfigurationError, match="EXTRACTION_LIMITS"):
+    with pytest.raises(ConfigurationError) as error:
         load_settings()
+    assert str(error.value).startswith(said)
 
 
 @pytest.mark.parametrize(

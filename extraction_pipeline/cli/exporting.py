@@ -23,7 +23,9 @@ def export_collection(
     collection: str, version: str | None, chosen: ExportFormat, output: Path
 ) -> None:
     """Write a collection's records to a file."""
-    with database(read_settings()) as settings:
+    given = read_settings()
+    # Who only reads brings no tables of a server to another version.
+    with database(given, create=given.database_url is None) as settings:
         pipeline = open_pipeline(settings)
         declared = pipeline.collection(collection)
         name = version or declared.active_version

@@ -81,7 +81,9 @@ def show_status(
     only: str | None, version: str | None, *, documents: bool, limit: int, as_json: bool
 ) -> None:
     """Show the standing of one collection or of all, at one version or at all used ones."""
-    with database(read_settings()) as settings:
+    given = read_settings()
+    # Who only reads brings no tables of a server to another version.
+    with database(given, create=given.database_url is None) as settings:
         pipeline = open_pipeline(settings)
         chosen = [pipeline.collection(only)] if only else list(pipeline.collections.values())
         with pipeline.engine.connect() as connection:

@@ -50,7 +50,8 @@ def collection_assets(collection: Collection) -> list[AssetsDefinition | AssetSp
             "New documents arrive by the `scan_collections` job and the nightly refresh. "
             "Materializing reads a document again from its source and checks its content.\n\n"
             "A document that could not be read has no materialization here or downstream; the "
-            "check `all_readable` names each with its reason, and so does its observation under Events."
+            "check `all_readable` names each with its reason, and so does its observation under "
+            "Events."
         ),
         group_name=collection.name,
         owners=OWNERS,

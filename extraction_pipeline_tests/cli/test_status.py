@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import orjson
 import pytest
 from click.testing import CliRunner, Result
-from sqlalchemy import make_url
+from sqlalchemy import inspect, make_url
 
 from extraction_pipeline.cli.group import commands
 from extraction_pipeline.documents.readable import UnreadableReason
+from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
 from extraction_pipeline.ledger.summary import Reason
@@ -18,6 +19,7 @@ from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import Proxy, running_proxy
 from extraction_pipeline_tests.faults.result_rows import both, said
+from extraction_pipeline_tests.ledger.databases import database
 from extraction_pipeline_tests.lifecycle.driving import Driven
 
 
@@ -138,6 +140,22 @@ def test_the_database_can_be_opened_as_shown_and_no_password_is(
     with engine.connect() as connection:
         assert connection.engine.url.database == make_url(database_url).database
     engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["export", "--collection", "notes", "--output", "x.csv"]]
+)
+def test_reading_does_not_change_the_tables_of_a_server(
+    workplace: Workplace, postgres_url: str, words: list[str]
+) -> None:
+    with database(postgres_url) as without_tables:
+        workplace.environment.setenv("EXTRACTION_DATABASE_URL", without_tables)
+        done = CliRunner().invoke(commands, words)
+        assert isinstance(done.exception, LedgerError)
+        assert "Run: extraction-pipeline migrate" in str(done.exception)
+        engine = open_engine(without_tables)
+        assert not inspect(engine).has_schema("extraction")
+        engine.dispose()
 
 
 def test_there_is_advice_for_every_reason() -> None:
