@@ -65,6 +65,7 @@ class NightCounts:
     skipped: int = 0
     restored: int = 0
     submitted: int = 0
+    over_ceiling: int = 0
     published_since: int = 0
     input_tokens_since: int = 0
     output_tokens_since: int = 0
@@ -114,6 +115,7 @@ def refresh_collection(
             skipped=scanned.skipped,
             restored=scanned.restored,
             submitted=report.documents,
+            over_ceiling=report.refused,
             published_since=since.published,
             input_tokens_since=since.input_tokens,
             output_tokens_since=since.output_tokens,

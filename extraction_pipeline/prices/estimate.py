@@ -7,7 +7,8 @@ from extraction_pipeline.prices.price_list import Price
 
 BYTES_PER_TOKEN = 2
 """Bytes of a request line that count as one token. Tokenizers make one of about four bytes of
-English, and of three of most other scripts, so this is cautious; it is no proof."""
+English, and of three of most other scripts. What is queued is reckoned with three
+(`providers.limits`), because a job too many only waits; money that is spent stays spent."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+from dagster import AssetKey
+
+from extraction_pipeline.orchestration.nightly import NIGHTLY
 from extraction_pipeline_tests.orchestration.installed import (
     NOTES,
     Installed,
@@ -36,6 +39,11 @@ def test_a_ceiling_stops_runs_in_one_line_and_records_say_what_was_paid(
     by_hand = low.materialize("batch_submissions", f"{hashes[0]}|v1", f"{hashes[-1]}|v1")
     assert cause(by_hand).startswith("2 of 2 documents did not pass: 2 waiting. Nothing was sent")
     assert sentence in cause(by_hand)
+    assert low.asset_run(AssetKey(NIGHTLY), {}, partition="2026-11-20").success
+    (record,) = low.instance.fetch_materializations(AssetKey(NIGHTLY), limit=9).records
+    assert record.asset_materialization is not None
+    night = metadata_of(record.asset_materialization)
+    assert (night["submitted"], night["over_ceiling"], night["waiting"]) == (0, 2, 2)
     assert installed.provider_jobs() == jobs
     assert low.materialized("batch_submissions") == set()
     high = with_ceiling(installed, "0.8192")
