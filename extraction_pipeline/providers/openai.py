@@ -132,7 +132,8 @@ class OpenAIBatchProvider:
         completed raises `CallFailed`.
         """
         name = payload_name(sought.job_key)
-        files = {"purpose": "batch", "limit": "10000"}
+        # No limit: OpenAI's pages are then its longest, and others have another longest one.
+        files = {"purpose": "batch"}
         inputs = {
             file.id
             for page in pages_by_id(

@@ -34,9 +34,7 @@ CONTRACT = Contract(
             ),
             answer=WireBatch,
         ),
-        Call(
-            "find a payload", "GET", "/files", query=("purpose", "limit", "after"), answer=FilePage
-        ),
+        Call("find a payload", "GET", "/files", query=("purpose", "after"), answer=FilePage),
         Call("find a job", "GET", "/batches", query=("limit", "after"), answer=BatchPage),
         Call("read a job", "GET", "/batches/{job}", answer=WireBatch),
         Call("fetch results", "GET", "/files/{file}/content"),

@@ -68,7 +68,7 @@ def test_a_job_is_found_by_its_metadata_on_the_last_page_in_any_order():
     assert [job.job_id for job in found] == ["batch_8"]
     assert found[0].created_at == datetime.fromtimestamp(1_600_000_008, UTC)
     queries = [parse_qs(urlsplit(path).query) for path in paths]
-    assert queries[0] == {"purpose": ["batch"], "limit": ["10000"]}
+    assert queries[0] == {"purpose": ["batch"]}  # some servers refuse a limit of more than 100
     assert [query.get("after") for query in queries[1:]] == [None, ["batch_1"], ["batch_8"]]
 
 
