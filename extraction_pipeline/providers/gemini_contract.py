@@ -24,7 +24,7 @@ CONTRACT = Contract(
             "begin an upload",
             "POST",
             "/upload/v1beta/files",
-            ("file.display_name",),
+            ("file.displayName",),
             headers=(
                 "X-Goog-Upload-Protocol",
                 "X-Goog-Upload-Command",

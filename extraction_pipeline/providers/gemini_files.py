@@ -36,7 +36,7 @@ class GeminiFiles:
         size = payload.stat().st_size
         begun = self._http.upload(
             "/upload/v1beta/files",
-            orjson.dumps({"file": {"display_name": checked_job_key(job_key)}}),
+            orjson.dumps({"file": {"displayName": checked_job_key(job_key)}}),
             "application/json",
             lambda body: None,
             {

@@ -92,7 +92,7 @@ def test_a_payload_is_uploaded_in_two_calls(tmp_path):
         b"x-goog-upload-header-content-type: application/jsonl",
     ):
         assert b"\r\n" + header in first[1]
-    assert json.loads(first[2]) == {"file": {"display_name": KEY}}
+    assert json.loads(first[2]) == {"file": {"displayName": KEY}}
     assert second[0] == "POST /upload/v1beta/files?upload_id=u1"
     assert b"\r\nx-goog-upload-offset: 0" in second[1]
     assert b"\r\nx-goog-upload-command: upload, finalize" in second[1]
