@@ -78,3 +78,66 @@ def test_a_limit_among_the_criteria_is_a_limitation():
 def test_numbers_that_are_no_codes_stay_out():
     record = read("Suite 12345, Boston 02139. Call 55512. The plan paid 99213 dollars.")
     assert record["codes"] is None
+
+
+POLICY = """# Medical Policy: Hats
+
+| | |
+|---|---|
+| **Payer** | Bramble Health Plan |
+| **Policy number** | BHP-HAT-001 |
+| **Policy title** | Sun Hats |
+| **Effective date** | January 1, 2031 |
+| **Last review** | October 22, 2030 |
+
+## Criteria to continue after 90 days
+
+- Worn on most days
+
+## Not covered
+
+- A second hat
+
+## Codes
+
+System | Code | Note
+CPT | 99998 | Hat
+HCPCS | E9999 | Brim
+
+## Documents to send
+
+- A photograph
+"""
+
+
+def test_a_policy_that_tells_itself_in_a_table_of_two_columns():
+    record = extract("payer_note", POLICY)
+    assert record is not None
+    assert record["payer"] == "Bramble Health Plan"
+    assert record["policy_number"] == "BHP-HAT-001"
+    assert record["policy_title"] == "Sun Hats"
+    assert record["effective_date"] == {"as_written": "January 1, 2031", "iso": "2031-01-01"}
+    assert [(one["system"], one["code"]) for one in record["codes"]] == [
+        ("CPT", "99998"),
+        ("HCPCS", "E9999"),
+    ]
+    for field, text in (
+        ("criteria", "Worn on most days"),
+        ("limitations", "A second hat"),
+        ("documents_required", "A photograph"),
+    ):
+        assert [one["text"] for one in record[field]] == [text]
+
+
+def test_the_insurer_of_a_letter_and_a_request_that_is_pended():
+    record = extract("payer_note", "BRAMBLE MUTUAL BENEFIT\nPO Box 1\n\nStatus\n\nPENDED.\n")
+    assert record is not None
+    assert (record["payer"], record["decision"]) == ("BRAMBLE MUTUAL BENEFIT", "pending")
+
+
+def test_a_table_of_two_columns_is_no_list_of_labels():
+    text = "Discharge medications\n\nMedication | Dose\nBrackenol | 10 mg\nAspirin | 81 mg\n"
+    record = extract("discharge_summary", text)
+    assert record is not None
+    found = [(one["name"], one["dose"]) for one in record["medications"]]
+    assert found == [("Brackenol", "10 mg"), ("Aspirin", "81 mg")]

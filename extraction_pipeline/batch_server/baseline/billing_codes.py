@@ -14,7 +14,7 @@ _NAMED_CODES = re.compile(
     r"\b(?P<system>CPT(?:®)?(?:/HCPCS)?|HCPCS|ICD-?10-?CM|ICD-?10-?PCS|ICD-?10|ICD-?9-?CM|ICD-?9"
     r"|NDC|CDT|MS-DRG|DRG|revenue|J-code)"
     r"(?:[ \t]{1,2}(?:diagnosis|procedure|Level II|codes?|code\(s\)|number|numbers|no\.)){0,2}"
-    r"[ \t]{0,2}[:#(]?[ \t\n]{0,3}"
+    r"[ \t]{0,2}[:#(|]?[ \t\n]{0,3}"
     rf"(?P<codes>{_ANY_CODE}{_LIST}{_ANY_CODE}){{0,40}})",
     re.IGNORECASE,
 )

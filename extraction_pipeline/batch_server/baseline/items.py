@@ -23,7 +23,8 @@ COLUMN_WORDS = words_of(
     "name description code codes system status date dates time range start end stop effective type "
     "details comment comments reported entered by severity value location site target performer "
     "performed onset age service delivery note notes group and unit units observation result loinc "
-    "snomed ct cpt icd cm susceptibility"
+    "snomed ct cpt icd cm susceptibility dose dosage strength route frequency how often "
+    "instructions directions reaction reactions"
 )
 """Words that the headings of any table's columns consist of."""
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")

@@ -55,11 +55,15 @@ _VOCABULARY = Vocabulary(
             "decision determination outcome",
             companions="appeal final coverage authorization review status",
         ),
+        concept("decision", "status", companions="request current"),
+        concept("codes", "codes coding", companions="billing procedure diagnosis applicable"),
         concept(
             "documents_required",
             "documentation documents records",
-            companions="required requirements needed supporting submission necessary clinical",
+            companions="required requirements needed supporting submission necessary clinical send "
+            "submit",
         ),
+        concept("documents_required", "send submit", companions="please request"),
         concept("criteria", "indications", "limitations", companions="coverage medical necessity"),
         concept(
             "limitations",
@@ -71,7 +75,7 @@ _VOCABULARY = Vocabulary(
             "criteria",
             "criteria indications rationale necessity requirements covered",
             companions="coverage limitations nationally medical clinical approval policy "
-            "statement guidelines authorization prior initial",
+            "statement guidelines authorization prior initial continue first after days met",
         ),
     ),
     fillers=words_of("the of at on for and or to from s in a is by with b c d"),
@@ -87,6 +91,11 @@ _PAYERS = re.compile(
     r" Permanente|(?:Blue Cross(?: and)? )?Blue Shield(?: of [A-Z]\w+)?|Blue Cross|TRICARE|Molina"
     r"(?: Healthcare)?|Centene|Oxford|Fidelis Care(?: [A-Z]\w+){0,2}|CMS)\b"
 )
+_INSURER = re.compile(
+    r"\b(?:[A-Z][\w'&-]{2,25} ){1,3}(?i:health (?:plan|alliance|insurance|partners)"
+    r"|mutual(?: benefit)?|insurance(?: company)?|medicaid program)\b"
+)
+"""A name that ends in what only insurers are called."""
 _DETERMINATION = re.compile(
     r"\b(?P<kind>NCD|LCD|LOCAL COVERAGE DETERMINATION|NATIONAL COVERAGE DETERMINATION)[ \t]{1,3}"
     r"\(?(?P<number>[A-Z]?[0-9][0-9.]{1,8})\)?"
@@ -94,12 +103,13 @@ _DETERMINATION = re.compile(
 )
 _POLICY_NUMBER = re.compile(
     r"\b(?:policy|case|reference|claim|authorization)\s(?:number|no\.?|id|#)"
-    r"[ \t]{0,2}[:#]?[ \t]{0,3}#?(?P<number>[A-Z0-9][A-Z0-9.\-/]{2,24})",
+    r"\*{0,2}[ \t]{0,2}[:#|]?\*{0,2}[ \t]{0,3}#?(?P<number>[A-Z0-9][A-Z0-9.\-/]{2,24})",
     re.IGNORECASE,
 )
 _NAMES_POLICY = re.compile(r"\b(?:policy|coverage determination|guideline)\b", re.IGNORECASE)
 _EFFECTIVE = re.compile(
-    r"\beffective(?: date| for| from| on| services| performed| or| after|:|\s)*", re.IGNORECASE
+    r"\beffective(?: date| for| from| on| services| performed| or| after|[:|*\s])*",
+    re.IGNORECASE,
 )
 _LIMITS = re.compile(
     r"\b(?:not (?:be )?(?:covered|reasonable|medically necessary)|non-?covered|excluded|exclusions?"
@@ -156,7 +166,7 @@ def payer_note(text: str) -> PayerNote:
 
 def _first_stated(sections: list[Section], name: str) -> str | None:
     """The value of a labelled line: what follows in other lines belongs to other labels."""
-    lines = (body.partition("\n")[0].strip("[] \t\r") for body in bodies(sections, name))
+    lines = (body.partition("\n")[0].strip("[]|* \t\r") for body in bodies(sections, name))
     values = (stated(line) for line in lines if not _NESTED.match(line))
     return next((value for value in values if value is not None), None)
 
@@ -165,8 +175,8 @@ def _payer(text: str, sections: list[Section]) -> str | None:
     labelled = _first_stated(sections, "payer")
     if labelled:
         return labelled
-    match = _PAYERS.search(text, 0, 400)
-    return match[0] if match else None
+    match = _PAYERS.search(text, 0, 400) or _INSURER.search(text, 0, 400)
+    return one_line(match[0]) if match else None
 
 
 def _policy_number(text: str) -> str | None:
@@ -186,7 +196,8 @@ def _policy_title(text: str, sections: list[Section]) -> str | None:
         return one_line(match["title"])
     lines = [line.strip() for line in text[:_FRONT].splitlines() if line.strip()][:2]
     if len(lines) == 2 and _NAMES_POLICY.search(lines[0]) and 3 <= len(lines[1]) <= 150:
-        return None if ":" in lines[1] or lines[1].endswith(".") else one_line(lines[1])
+        is_title = lines[1][0].isalnum() and not {":", "|"} & set(lines[1])
+        return one_line(lines[1]) if is_title and not lines[1].endswith(".") else None
     return None
 
 

@@ -12,12 +12,17 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from extraction_pipeline.batch_server.baseline.headings import LONGEST_HEADING, Vocabulary
+from extraction_pipeline.batch_server.baseline.items import COLUMN_WORDS
 
 MOST_HEADINGS = 5_000
 """Of one document; what follows belongs to the last one. A text with more is no document."""
 
 _MARKDOWN = re.compile(r"(#{1,6})[ \t]+(\S[^\n]{0,150})")
 _LABEL = re.compile(r"([A-Za-z][\w /&()',.\-]{1,70}):(?=[\s,]|$)")
+_LABEL_CELL = re.compile(
+    r"(?:\|[ \t]{0,3})?\*{0,2}(?P<label>[A-Za-z][\w /&()',.\-]{1,70}?):?\*{0,2}[ \t]{0,3}"
+    r"\|[ \t]{0,3}(?P<value>[^|\s][^|]*)\|?$"
+)
 _CAPITALS_BEFORE_NUMBER = re.compile(r"([A-Z][A-Z /&()\-]{2,60}),(?=\s?1\.\s)")
 _CAPITALS_WITHIN = re.compile(r"(?<=[.,;:])[ \t]{0,3}([A-Z][A-Z /&()\-]{2,50})(?::,?|,(?=1\.\s))")
 _BULLET = re.compile(r"[ \t]*(?:[-*•・●▪◦\u2013·]|\(?[0-9]{1,2}[.)]|\(?[a-z]{1,4}[.)])\s")
@@ -107,6 +112,12 @@ def _heading_of_line(
         concept = vocabulary.concept_of(title)
         if concept is not None or _is_capitals(title):
             return _Heading(title, concept, start, start + match.end())
+    if match := _LABEL_CELL.match(stripped):
+        # A table of two columns that says one thing in each row.
+        concept = vocabulary.concept_of(match["label"])
+        value_words = re.findall(r"[a-z]+", match["value"].lower())
+        if concept is not None and not (value_words and COLUMN_WORDS.issuperset(value_words)):
+            return _Heading(match["label"], concept, start, start + match.start("value"))
     if len(stripped) > LONGEST_HEADING or "|" in stripped or stripped[-1] in ".;,":
         return None
     title = stripped.strip("*_: ")
