@@ -1,12 +1,14 @@
 """A service without an API, behind a folder that both sides see: a bureau, a specialist, a script.
 
-    outbox/<job key>.jsonl       the requests; ours, and left alone until the results are there
-    outbox/<job key>.cancelled   in their place, once the job was cancelled
-    inbox/<job key>.jsonl        the results, whole when their last line says so
+    outbox/<job key>.jsonl      the requests, for the service to read or to take away
+    inbox/<job key>.jsonl       the results, whole when their last line says so
+    sent/<job key>              empty and ours: the requests were there, or were about to be
+    sent/<job key>.cancelled    the same: they were taken back
 
-The job key is the job's id. Its request file appears in one step and is never written twice, so
-the same key again is the same job: a create call of unknown outcome is settled by looking, and by
-repeating it.
+The job key is the job's id. Its request file appears in one step and is never written twice. The
+mark in `sent` comes before it, so without one nobody has seen the requests, and the create call may
+be repeated; with one alone, the service has taken them, or we died in between. What of the two is
+only known when results come, or by a person.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,12 +55,14 @@ LIMITS = ProviderLimits(
 
 OUTBOX = "outbox"
 INBOX = "inbox"
+SENT = "sent"
 
 
 class JobState(StrEnum):
     """How far a job is, as its files say."""
 
     WAITING = "waiting"
+    TAKEN = "taken"
     NOT_WHOLE = "results_not_whole"
     DELIVERED = "delivered"
     CANCELLED = "cancelled"
@@ -66,6 +70,7 @@ class JobState(StrEnum):
 
 _PHASES = {
     JobState.WAITING: JobPhase.PENDING,
+    JobState.TAKEN: JobPhase.PENDING,
     JobState.NOT_WHOLE: JobPhase.PENDING,
     JobState.DELIVERED: JobPhase.ENDED,
     JobState.CANCELLED: JobPhase.CANCELLED,
@@ -116,23 +121,30 @@ class OutsideProvider:
         if submission.payload is None:
             raise ValueError("the create call needs the payload")
         job_key = checked_job_key(submission.job_key)
-        requests = _requests(job_key)
         with self._opened() as folder:
-            folder.make(OUTBOX)
-            folder.make(INBOX)
-            folder.remove_staged(requests)
-            if _state(folder, job_key) is None:
-                _appear(folder, folder.stage(requests, submission.payload), requests)
-        return SubmissionReceipt(job_key, JobState.WAITING, _CALL)
+            for name in (OUTBOX, INBOX, SENT):
+                folder.make(name)
+            _remove_staged(folder, job_key)
+            state = _state(folder, job_key)
+            if state is None:
+                requests = folder.stage(_requests(job_key), submission.payload)
+                mark = folder.stage(_mark(job_key), None)
+                _appear(folder, {mark: _mark(job_key), requests: _requests(job_key)})
+        if state is JobState.TAKEN:
+            raise _unknown("they were there, or were about to be")
+        return SubmissionReceipt(job_key, state or JobState.WAITING, _CALL)
 
     def find(self, sought: Sought) -> Search:
-        """The job of this key, or the word that asking for it again makes no second one."""
+        """The job of this key, or whether asking for it again makes no second one."""
         job_key = checked_job_key(sought.job_key)
         with self._opened() as folder:
-            folder.remove_staged(_requests(job_key))
+            _remove_staged(folder, job_key)
             state = _state(folder, job_key)
-        if state is None:
-            return Search(SearchVerdict.REPEATABLE)
+        match state:
+            case None:
+                return Search(SearchVerdict.REPEATABLE)
+            case JobState.TAKEN:
+                return Search(SearchVerdict.UNCERTAIN)
         return Search(SearchVerdict.FOUND, (FoundJob(job_key, state, None),))
 
     def status(self, job_id: str) -> JobStatus:
@@ -143,10 +155,9 @@ class OutsideProvider:
             state = JobState.DELIVERED if lines is not None else _state(folder, job_key)
         if state is None:
             raise CallRefused(
-                f"{NAME}: the requests of job {job_key} are gone from the outbox, and no results "
-                "are in the inbox.",
+                f"{NAME}: job {job_key} has no file in the shared folder.",
                 kind=FailureKind.REJECTED,
-                remedy=f"Put either there, and check that {SETTING} names the folder used before.",
+                remedy=f"Check that {SETTING} names the folder used before.",
                 http_status=404,
                 code="not_there",
             )
@@ -176,7 +187,7 @@ class OutsideProvider:
         if status.phase.is_end:
             return status
         with self._opened() as folder:
-            folder.make(OUTBOX)
+            folder.make(SENT)
             mark = _cancellation(job_id)
             folder.put(folder.stage(mark, None), mark)
             folder.remove(_requests(job_id))
@@ -188,9 +199,9 @@ class OutsideProvider:
             return
         job_key = checked_job_key(job_id)
         with self._opened() as folder:
-            folder.remove_staged(_requests(job_key))
-            for name in (_requests(job_key), _results_of(job_key), _cancellation(job_key)):
-                folder.remove(name)
+            _remove_staged(folder, job_key)
+            for name in (_requests, _results_of, _cancellation, _mark):
+                folder.remove(name(job_key))
 
     @contextmanager
     def _opened(self) -> Iterator[ExchangeFolder]:
@@ -227,8 +238,12 @@ def _requests(job_key: str) -> str:
     return f"{OUTBOX}/{job_key}.jsonl"
 
 
+def _mark(job_key: str) -> str:
+    return f"{SENT}/{job_key}"
+
+
 def _cancellation(job_key: str) -> str:
-    return f"{OUTBOX}/{job_key}.cancelled"
+    return f"{SENT}/{job_key}.cancelled"
 
 
 def _results_of(job_key: str) -> str:
@@ -241,7 +256,14 @@ def _state(folder: ExchangeFolder, job_key: str) -> JobState | None:
         return JobState.CANCELLED
     if folder.has(_results_of(job_key)):
         return JobState.NOT_WHOLE
-    return JobState.WAITING if folder.has(_requests(job_key)) else None
+    if folder.has(_requests(job_key)):
+        return JobState.WAITING
+    return JobState.TAKEN if folder.has(_mark(job_key)) else None
+
+
+def _remove_staged(folder: ExchangeFolder, job_key: str) -> None:
+    for name in (_requests, _mark, _cancellation):
+        folder.remove_staged(name(job_key))
 
 
 def _whole_results(folder: ExchangeFolder, job_key: str) -> int | None:
@@ -260,15 +282,20 @@ def _lines_until_cut(file: BinaryIO) -> Iterator[bytes]:
         yield from whole_lines(file)
 
 
-def _appear(folder: ExchangeFolder, staged: str, name: str) -> None:
-    """The one step that makes the job. Raises `OutcomeUnknown`."""
+def _appear(folder: ExchangeFolder, names: Mapping[str, str]) -> None:
+    """Bring staged files to their names, in order. Raises `OutcomeUnknown`."""
     try:
-        folder.put(staged, name)
+        for staged, name in names.items():
+            folder.put(staged, name)
         return
     except Exception as error:  # noqa: BLE001 - every file system has errors of its own
         cause = _cause(error)
-    raise OutcomeUnknown(
-        f"{NAME}: whether the request file came into the outbox is not known: {cause}.",
+    raise _unknown(cause)
+
+
+def _unknown(cause: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{NAME}: whether the requests came into the outbox is not known: {cause}.",
         kind=FailureKind.TRANSPORT,
     )
 

@@ -239,15 +239,21 @@ def commits_of_submissions_held(driven: Driven) -> Iterator[None]:
     driven.execute("DROP FUNCTION extraction.hold CASCADE")
 
 
-def test_killed_between_the_file_and_the_commit_the_job_is_adopted(
-    driven: Driven, workplace: Workplace, service: OutsideService
-) -> None:
+def killed_between_file_and_commit(driven: Driven, workplace: Workplace) -> int:
+    """The id of a job about three notes whose requests are out and whose ledger says nothing."""
     workplace.write(3)
     driven.scan()
     with commits_of_submissions_held(driven), working("submit", "notes") as worker:
         wait_until(lambda: driven.rows(f"SELECT FROM pg_locks WHERE NOT granted AND objid={HOLD}"))
         worker.kill()
     ((job_id,),) = driven.rows("SELECT id FROM extraction.batch_jobs")
+    return int(job_id)
+
+
+def test_killed_between_the_file_and_the_commit_the_job_is_adopted(
+    driven: Driven, workplace: Workplace, service: OutsideService
+) -> None:
+    job_id = killed_between_file_and_commit(driven, workplace)
     (job_key,) = service.jobs()
     before = (service.outbox / f"{job_key}.jsonl").stat()
     assert driven.submit().jobs == []
@@ -258,6 +264,21 @@ def test_killed_between_the_file_and_the_commit_the_job_is_adopted(
     service.deliver(job_key, service.answers(job_key))
     assert len(driven.finished(job_id).published) == 3
     assert service.jobs() == [job_key]
+
+
+def test_killed_so_and_the_service_was_quick_the_job_waits_and_is_not_sent_again(
+    driven: Driven, workplace: Workplace, service: OutsideService
+) -> None:
+    job_id = killed_between_file_and_commit(driven, workplace)
+    (job_key,) = service.jobs()
+    answers = service.answers(job_key)
+    (service.outbox / f"{job_key}.jsonl").unlink()
+    wait_until(lambda: "cannot be told yet" in (driven.resolve(job_id).cause or ""))
+    assert (service.jobs(), driven.job(job_id).state) == ([], JobState.UNRESOLVED)
+    service.deliver(job_key, answers)
+    driven.resolved(job_id)
+    assert len(driven.finished(job_id).published) == 3
+    assert (service.jobs(), driven.job(job_id).submit_attempt) == ([], 1)
 
 
 def test_a_share_that_is_away_is_one_line_and_the_job_goes_out_when_it_is_back(

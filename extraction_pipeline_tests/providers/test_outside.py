@@ -97,9 +97,11 @@ def test_requests_are_for_the_owner_alone_and_nothing_else_lies_about(
 ):
     provider.submit(submission)
     assert [path.name for path in service.outbox.iterdir()] == [f"{KEY}.jsonl"]
+    assert [path.stat().st_size for path in (service.folder / "sent").iterdir()] == [0]
     for path, mode in (
         (service.outbox, 0o700),
         (service.inbox, 0o700),
+        (service.folder / "sent", 0o700),
         (service.outbox / f"{KEY}.jsonl", 0o600),
     ):
         assert stat.S_IMODE(path.stat().st_mode) == mode
@@ -144,6 +146,41 @@ def test_a_step_of_unknown_end_is_said_to_be_unknown(provider, service, submissi
         provider.submit(submission)
     assert "Jane" not in str(caught.value)
     assert provider.find(sought()).verdict is SearchVerdict.REPEATABLE
+
+
+def test_a_service_may_take_the_requests_away(provider, service, submission):
+    provider.submit(submission)
+    (service.outbox / f"{KEY}.jsonl").rename(service.folder / "taken.jsonl")
+    status = provider.status(KEY)
+    assert (status.phase, status.provider_state) == (JobPhase.PENDING, "taken")
+    service.place(KEY, WHOLE)
+    assert provider.find(sought()).verdict is SearchVerdict.FOUND
+    assert provider.status(KEY).phase is JobPhase.ENDED
+
+
+def test_whether_they_were_taken_or_never_there_is_not_guessed(
+    provider, service, submission, monkeypatch
+):
+    """Dead between the mark and the requests looks as if the service had been quick."""
+    link = os.link
+
+    def only_marks(source: Path, target: Path) -> None:
+        if target.suffix == ".jsonl":
+            raise KeyboardInterrupt
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", only_marks)
+    with pytest.raises(KeyboardInterrupt):
+        provider.submit(submission)
+    monkeypatch.undo()
+    assert provider.find(sought()).verdict is SearchVerdict.UNCERTAIN
+    with pytest.raises(OutcomeUnknown):
+        provider.submit(submission)
+    assert service.jobs() == []
+    (service.folder / "sent" / KEY).unlink()  # a person has asked the service
+    assert provider.find(sought()).verdict is SearchVerdict.REPEATABLE
+    provider.submit(submission)
+    assert service.jobs() == [KEY]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +250,7 @@ def test_a_pipe_in_the_inbox_is_not_waited_for(provider, service, submission):
 
 def test_a_job_that_is_not_there_is_refused(provider):
     for call in (provider.status, provider.cancel):
-        with pytest.raises(CallRefused, match="gone from the outbox") as caught:
+        with pytest.raises(CallRefused, match="has no file in the shared folder") as caught:
             call("notes.v1.none")
         assert (caught.value.kind, caught.value.http_status) == (FailureKind.REJECTED, 404)
     for key in ("../../etc/passwd", "a/b", ""):
@@ -240,6 +277,20 @@ def test_results_that_are_there_cannot_be_cancelled(provider, service, submissio
     service.place(KEY, WHOLE)
     assert provider.cancel(KEY).phase is JobPhase.ENDED
     assert service.jobs() == [KEY]
+
+
+def test_what_is_collected_can_be_deleted(provider, service, submission):
+    provider.submit(submission)
+    other = service.place("notes.v1.other", WHOLE)
+    service.place(KEY, WHOLE)
+    for _ in range(2):
+        provider.clean_up(KEY, (KEY,))
+        assert [path for path in service.folder.rglob("*") if path.is_file()] == [other]
+
+
+def test_limits_of_the_account_are_kept(service):
+    limits = AccountLimits(requests_per_job=7)
+    assert build_outside(FolderEndpoint(str(service.folder), limits)).limits.requests_per_job == 7
 
 
 def test_a_folder_that_is_not_there_is_one_line_and_never_made(tmp_path, submission):
