@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from extraction_pipeline.errors import ExtractionPipelineError
+from extraction_pipeline.providers.api import ApiProvider
 from extraction_pipeline.providers.base import (
-    BatchProvider,
     JobStatus,
     ModelRequest,
     ResultReference,
@@ -32,7 +32,7 @@ from extraction_pipeline.providers.base import (
     UndecodableResult,
 )
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
-from extraction_pipeline.providers.registry import ProviderName, build_provider
+from extraction_pipeline.providers.registry import BUILDERS, ProviderName, build_api
 
 T = TypeVar("T")
 SCHEMA = {
@@ -47,7 +47,7 @@ SCHEMA = {
 class Life:
     """The steps of one job, and which of them failed."""
 
-    provider: BatchProvider
+    provider: ApiProvider
     model: str
     seconds: float
     job_key: str = field(default_factory=lambda: f"trial.v1.{uuid.uuid4().hex}")
@@ -134,7 +134,9 @@ class Life:
             except UndecodableResult as error:
                 outcomes.append(str(error))
             else:
-                ours = "ours" if result.custom_id.startswith(self.prefix) else "of another job"
+                ours = (
+                    "ours" if (result.custom_id or "").startswith(self.prefix) else "of another job"
+                )
                 outcomes.append(f"{result.outcome} ({ours})")
         return f"{reference.kind}: {', '.join(outcomes) or 'no line'}"
 
@@ -147,7 +149,7 @@ def _phase(status: JobStatus) -> str:
     return f"{status.phase} (the server says {status.provider_state}, {status.error_code})"
 
 
-def _differences(provider: BatchProvider, found: object) -> str:
+def _differences(provider: ApiProvider, found: object) -> str:
     readings = found if isinstance(found, tuple) else ()
     told = [str(difference) for reading in readings for difference in reading.differences]
     return "; ".join(told) or "as relied on"
@@ -161,14 +163,14 @@ def tell(line: str) -> None:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("provider", choices=[name.value for name in ProviderName])
+    parser.add_argument("provider", choices=[name.value for name in BUILDERS])
     parser.add_argument("base_url")
     parser.add_argument("--model", default="rules-baseline")
     parser.add_argument("--key", default="no-key", help="for a mock; default: %(default)s")
     parser.add_argument("--seconds", type=float, default=30, help="to wait for the end of the job")
     arguments = parser.parse_args()
     endpoint = ProviderEndpoint(arguments.base_url, arguments.key, read_timeout=30)
-    provider = build_provider(ProviderName(arguments.provider), endpoint)
+    provider = build_api(ProviderName(arguments.provider), endpoint)
     life = Life(provider, arguments.model, arguments.seconds)
     with TemporaryDirectory(prefix="extraction-life-") as folder:
         life.run(Path(folder))

@@ -30,11 +30,11 @@ from extraction_pipeline.installation.stack import local_stack
 from extraction_pipeline.ledger.published import published_rows
 from extraction_pipeline.ledger.summary import summarize
 from extraction_pipeline.orchestration.driving import Driver, Target
-from extraction_pipeline.providers.registry import ProviderName
+from extraction_pipeline.providers.registry import BUILDERS, ProviderName
 from extraction_pipeline.reports.table import Cell, render_table
 from extraction_pipeline.settings import SHIPPED_COLLECTIONS, load_settings
 
-PROVIDERS = tuple(name for name in ProviderName if name is not ProviderName.LOCAL)
+PROVIDERS = tuple(name for name in BUILDERS if name is not ProviderName.LOCAL)
 SAMPLES = SHIPPED_COLLECTIONS.parent / "samples"
 
 

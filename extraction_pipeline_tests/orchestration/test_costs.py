@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dagster import AssetKey
 
-from extraction_pipeline.orchestration.nightly import NIGHTLY
+from extraction_pipeline.orchestration.partitions import NIGHTLY
 from extraction_pipeline_tests.orchestration.installed import (
     NOTES,
     Installed,

@@ -23,6 +23,7 @@ from extraction_pipeline.providers.base import (
 )
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
 from extraction_pipeline.providers.folder_endpoint import FolderEndpoint
+from extraction_pipeline.providers.limits import AccountLimits
 from extraction_pipeline.providers.outside import OutsideProvider, build_outside
 from extraction_pipeline_tests.providers.outside_service import OutsideService, delivery
 from extraction_pipeline_tests.providers.sample_request import DOCUMENT_HASH, sample_request
