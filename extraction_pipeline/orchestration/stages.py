@@ -30,6 +30,8 @@ from extraction_pipeline.orchestration.records import document_records
 
 HashesByVersion = dict[str, list[str]]
 
+NAMED_AT_MOST = 5
+
 
 def verify_documents(
     context: AssetExecutionContext, pipeline: Pipeline, collection: Collection
@@ -49,7 +51,8 @@ def verify_documents(
         for row in fine
         if row.state is DocumentState.UNREADABLE
     )
-    fail_for_the_rest(len(hashes), reasons)
+    unreadable = [row.document_hash for row in fine if row.state is DocumentState.UNREADABLE]
+    fail_for_the_rest(len(hashes), reasons, final_for(unreadable))
 
 
 def submit_partitions(
@@ -86,14 +89,19 @@ def submit_partitions(
             job_id for job_id in report.submitted if record_submission(pipeline, job_id, to)
         )
     reasons: Counter[str] = Counter()
+    unreadable: list[str] = []
     for version_name, hashes in planned.items():
         with pipeline.engine.connect() as connection:
             found = jobs_of_documents(connection, collection.name, version_name, hashes)
         before = [one for job, some in found.items() if job not in submitted for one in some]
         record_submissions_again(pipeline, collection.name, version_name, before, to)
         missing = set(hashes).difference(*found.values())
-        reasons.update(why_not(pipeline, collection, version_name, sorted(missing)))
-    fail_for_the_rest(sum(len(hashes) for hashes in planned.values()), reasons, causes)
+        reasons.update(why_not(pipeline, collection, version_name, sorted(missing), unreadable))
+    fail_for_the_rest(
+        sum(len(hashes) for hashes in planned.values()),
+        reasons,
+        [*final_for(unreadable), *causes],
+    )
     for cause in causes:  # of other documents of the backfill
         context.log.warning(cause)
 
@@ -104,6 +112,7 @@ def replay_partitions(
     """Normalize the run's documents again from their stored raw responses, without inference."""
     to = recorder(context.op_execution_context)
     reasons: Counter[str] = Counter()
+    unreadable: list[str] = []
     planned = by_version(context.partition_keys)
     for version_name, hashes in planned.items():
         result = replay(pipeline, collection, version_name, hashes, context.run.run_id)
@@ -115,14 +124,16 @@ def replay_partitions(
         )
         record_extractions_again(pipeline, collection.name, version_name, result.published, to)
         rest = sorted(set(hashes).difference(result.published))
-        reasons.update(why_not(pipeline, collection, version_name, rest))
+        reasons.update(why_not(pipeline, collection, version_name, rest, unreadable))
     waiting = reasons.pop(DocumentStatus.WAITING.value, 0)
     if waiting:
         # Their answers are on the way and will publish them: nothing failed.
         context.log.warning(
             "%d documents wait for their answer; there is nothing to replay.", waiting
         )
-    fail_for_the_rest(sum(len(hashes) for hashes in planned.values()), reasons)
+    fail_for_the_rest(
+        sum(len(hashes) for hashes in planned.values()), reasons, final_for(unreadable)
+    )
 
 
 def by_version(keys: Sequence[str]) -> HashesByVersion:
@@ -158,9 +169,14 @@ def _target_of(
 
 
 def why_not(
-    pipeline: Pipeline, collection: Collection, version_name: str, hashes: Sequence[str]
+    pipeline: Pipeline,
+    collection: Collection,
+    version_name: str,
+    hashes: Sequence[str],
+    unreadable: list[str],
 ) -> Counter[str]:
-    """Why these documents are not as far as asked, counted by reason."""
+    """Why these documents are not as far as asked, counted by reason; those that cannot be read at
+    all are added to `unreadable`."""
     if not hashes:
         return Counter()
     version = collection.version(version_name)
@@ -168,6 +184,7 @@ def why_not(
         lines = document_lines(
             connection, collection.name, version_name, version.max_attempts, hashes=hashes
         )
+    unreadable += [line.document_hash for line in lines if line.status is DocumentStatus.UNREADABLE]
     reasons = Counter(
         f"{line.status.value}: {line.reason}" if line.reason else line.status.value
         for line in lines
@@ -176,6 +193,19 @@ def why_not(
     if unknown:
         reasons["not registered"] = unknown
     return reasons
+
+
+def final_for(unreadable: Sequence[str]) -> list[str]:
+    """A line on documents that cannot be read: which they are, and that no run changes it."""
+    if not unreadable:
+        return []
+    named = sorted(set(unreadable))
+    more = len(named) - NAMED_AT_MOST
+    listed = ", ".join(one[:12] for one in named[:NAMED_AT_MOST])
+    return [
+        f"Unreadable is final until another file takes the document's place: {listed}"
+        f"{f' and {more} more' if more > 0 else ''}."
+    ]
 
 
 def fail_for_the_rest(asked: int, reasons: Counter[str], causes: Sequence[str] = ()) -> None:

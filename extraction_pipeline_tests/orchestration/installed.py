@@ -12,7 +12,7 @@ from dagster import (
     DagsterRun,
     DagsterRunStatus,
     Definitions,
-    EventRecordsFilter,
+    EventLogRecord,
     ExecuteInProcessResult,
 )
 from dagster._core.remote_origin import (
@@ -173,10 +173,16 @@ class Installed:
     def materialized(self, asset: str, collection: str = "notes") -> set[str]:
         return set(self.instance.get_materialized_partitions(AssetKey([collection, asset])))
 
-    def records(self, asset: str, kind: DagsterEventType = DagsterEventType.ASSET_MATERIALIZATION):
-        """All materializations of an asset of `notes` (or its other events), the oldest first."""
-        asked = EventRecordsFilter(kind, AssetKey(["notes", asset]))
-        return list(self.instance.get_event_records(asked, ascending=True))
+    def records(
+        self, asset: str, kind: DagsterEventType = DagsterEventType.ASSET_MATERIALIZATION
+    ) -> list[EventLogRecord]:
+        """All materializations (or observations) of an asset of `notes`, the oldest first."""
+        fetch = (
+            self.instance.fetch_materializations
+            if kind is DagsterEventType.ASSET_MATERIALIZATION
+            else self.instance.fetch_observations
+        )
+        return list(fetch(AssetKey(["notes", asset]), limit=1000, ascending=True).records)
 
     def provider_jobs(self) -> int:
         """How many batch jobs the server has ever accepted."""

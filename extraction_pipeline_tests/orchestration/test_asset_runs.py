@@ -22,8 +22,11 @@ def test_a_range_marks_what_a_provider_has_and_fails_for_the_rest(installed: Ins
     before = installed.provider_jobs()
     result = installed.materialize("batch_submissions", f"{hashes[0]}|v1", f"{hashes[-1]}|v1")
     assert not result.success
+    unreadable = sorted(set(hashes) - set(readable(installed)))
     assert cause(result) == (
-        "2 of 5 documents did not pass: 1 unreadable: empty, 1 unreadable: truncated_or_corrupt."
+        "2 of 5 documents did not pass: 1 unreadable: empty, 1 unreadable: truncated_or_corrupt. "
+        "Unreadable is final until another file takes the document's place: "
+        f"{unreadable[0][:12]}, {unreadable[1][:12]}."
     )
     assert installed.materialized("batch_submissions") == keys(readable(installed))
     assert colours_of(installed, "batch_submissions") == {
@@ -54,7 +57,7 @@ def test_what_was_submitted_before_is_recorded_again_and_not_sent_again(
     job_ids = {
         metadata_of(record.asset_materialization)["job_id"]
         for record in written
-        if record.partition_key == f"{hashes[1]}|v1"
+        if record.partition_key == f"{hashes[1]}|v1" and record.asset_materialization
     }
     assert len(job_ids) == 1
 
@@ -123,7 +126,7 @@ def test_extractions_are_normalized_again_without_any_provider(installed: Instal
     written = len(installed.records("extractions"))
     installed.disconnect()
     result = installed.materialize("extractions", f"{hashes[0]}|v1", f"{hashes[-1]}|v1")
-    assert cause(result) == "1 of 4 documents did not pass: 1 unreadable: empty."
+    assert cause(result).startswith("1 of 4 documents did not pass: 1 unreadable: empty. ")
     assert installed.query("SELECT body FROM extraction.extractions ORDER BY document_id") == bodies
     again = installed.records("extractions")[written:]
     assert {record.partition_key for record in again} == keys(readable(installed))
@@ -146,9 +149,9 @@ def test_documents_are_read_again_and_those_that_changed_or_vanished_are_red(
     (folder / "note-00002.txt").write_text("DISCHARGE SUMMARY\n\nSomething else.\n")
     written = len(installed.records("documents"))
     result = installed.materialize("documents", hashes[0], hashes[-1])
-    assert cause(result) == (
+    assert cause(result).startswith(
         "3 of 5 documents did not pass: 1 could not be read from its source, "
-        "1 its source holds another content now, 1 unreadable: empty."
+        "1 its source holds another content now, 1 unreadable: empty. Unreadable is final "
     )
     again = installed.records("documents")[written:]
     assert {record.partition_key for record in again} == {
