@@ -21,8 +21,8 @@ _HIDDEN_OR_TEMPORARY = re.compile(
 )
 
 
-LARGEST_HASHED = 64 * 2**30
-"""Bytes. A larger file, which would hold up a scan for minutes, is told by its size alone."""
+LARGEST_HASHED = 4 * 2**30
+"""Bytes. A larger file, which would hold up a scan for long, is told by its size alone."""
 
 
 @dataclass(frozen=True)

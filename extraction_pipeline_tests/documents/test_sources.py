@@ -359,7 +359,7 @@ def test_a_file_too_large_to_be_hashed_is_an_error_at_once(tmp_path):
         file.truncate(LARGEST_HASHED + 1)
     source = folder(path=".")
     (entry,) = list_entries(source, tmp_path)
-    with pytest.raises(SourceError, match="larger than 64 GiB") as caught:
+    with pytest.raises(SourceError, match="larger than 4 GiB") as caught:
         read_entry(source, entry, tmp_path)
     assert "Jane" not in str(caught.value)
 
