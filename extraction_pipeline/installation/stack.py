@@ -36,9 +36,9 @@ def database(settings: Settings, *, create: bool = True) -> Iterator[Settings]:
     `create` unset, tables are checked and not made. Raises `ConfigurationError` or `LedgerError`.
     """
     with ExitStack() as stack:
-        make_home(settings.home)
         stack.callback(_end_unused, settings.home)
         if settings.database_url is None:
+            make_home(settings.home)
             url = stack.enter_context(embedded_postgres(settings.home / POSTGRES))
         else:
             url = settings.database_url.get_secret_value()

@@ -23,7 +23,8 @@ from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.naming import custom_id_prefix, is_custom_id
-from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.scratch import scratch_file
 from extraction_pipeline.prices.price_list import Price
 from extraction_pipeline.providers.base import (
     AnswerOutcome,
@@ -170,7 +171,7 @@ def _fetch(
         known = answers.result_file(connection, job.id, result.kind.value)
     if known is not None:
         return known
-    with scratch_file() as path:
+    with scratch_file(pipeline.settings) as path:
         with provider.download(result) as chunks, path.open("wb") as file:
             for chunk in chunks:
                 file.write(chunk)

@@ -9,6 +9,7 @@ from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.migrate import require_current
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.scratch import sweep_scratch
 from extraction_pipeline.prices.loader import load_prices
 from extraction_pipeline.providers.base import BatchProvider
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
@@ -28,6 +29,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
             "EXTRACTION_DATABASE_URL is not set.",
             remedy="Set it to a PostgreSQL URL; `extraction-pipeline dev` starts one by itself.",
         )
+    sweep_scratch(settings)
     engine = open_engine(settings.database_url.get_secret_value())
     require_current(engine)
 

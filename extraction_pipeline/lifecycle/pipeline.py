@@ -1,10 +1,7 @@
 """What every step of the lifecycle works with, opened once per process."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from sqlalchemy import Engine
 
@@ -36,10 +33,3 @@ class Pipeline:
                 f"There is no collection {name}.",
                 remedy=f"Known are: {', '.join(sorted(self.collections))}.",
             ) from None
-
-
-@contextmanager
-def scratch_file() -> Iterator[Path]:
-    """A file for one payload or result stream; it and its folder vanish at the end."""
-    with TemporaryDirectory(prefix="extraction-") as folder:
-        yield Path(folder) / "file"

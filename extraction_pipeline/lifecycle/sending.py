@@ -25,9 +25,10 @@ from extraction_pipeline.ledger.database import QUEUE_LOCK, lock_until_commit
 from extraction_pipeline.ledger.states import AuditEvent, ItemState, JobState
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
-from extraction_pipeline.lifecycle.pipeline import Pipeline, scratch_file
+from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.queueing import TOO_LARGE, queue_full
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_from_document
+from extraction_pipeline.lifecycle.scratch import scratch_file
 from extraction_pipeline.providers.base import BatchProvider, FailureKind, ProviderFiles, Submission
 from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
 from extraction_pipeline.providers.http_failures import safe_token
@@ -72,7 +73,7 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             return _wait_for_room(connection, job, full)
     files = provider.files
     brought = job.input_id is None
-    with scratch_file() as payload:
+    with scratch_file(pipeline.settings) as payload:
         if brought:
             _copy_payload(pipeline, job, payload)
         if files is not None and brought:
@@ -293,7 +294,7 @@ def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
     recipe = recipe_from_document(version.recipe)
     keys: list[items.ItemKeys] = []
     lost: list[items.Failure] = []
-    with scratch_file() as path:
+    with scratch_file(pipeline.settings) as path:
         with path.open("wb") as payload, pipeline.engine.connect() as connection:
             for chunk in items.members(connection, job.id, state=ItemState.CLAIMED):
                 for item in chunk:
