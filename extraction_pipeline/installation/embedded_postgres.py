@@ -9,6 +9,7 @@ The server's programs are called without a shell, so a home may have any name. T
 the data folder, or in a temporary one where that path is too long or too odd for a socket.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -248,5 +249,9 @@ def _disown(lock_file: Path) -> None:
 def _said(output: bytes) -> str | None:
     """The last line in which a server's program says what is wrong."""
     lines = output.decode(errors="replace").strip().splitlines()
+    if any(
+        os.strerror(errno.ENOSPC) in line for line in lines
+    ):  # what follows from it would only hide it
+        return os.strerror(errno.ENOSPC)
     found = re.findall(r"(?:error|FATAL|PANIC):\s+(.+)", "\n".join(lines)) or lines
     return found[-1].rstrip(".") if found else None

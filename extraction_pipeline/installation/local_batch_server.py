@@ -129,9 +129,9 @@ class LocalBatchServer:
         return f"{origin}/v1" if proven else None
 
     def _cause(self, before: int) -> str:
-        """The last line that it wrote about an error of this start."""
+        """The last thing that it wrote about an error of this start."""
         with self._log.open("rb") as log:
             log.seek(before)
             lines = log.read().decode(errors="replace").splitlines()
-        errors = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
+        errors = [line.removeprefix("Error: ") for line in lines if "Error: " in line]
         return errors[-1] if errors else "it does not answer."
