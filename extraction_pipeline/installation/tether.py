@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import time
-from types import FrameType
+from collections.abc import Callable
+from contextlib import suppress
 
 POLL_SECONDS = 0.1
 ASKED_SECONDS = 30.0
-KILLED_SECONDS = 5.0
+GRACE_SECONDS = 3.0
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -29,7 +30,9 @@ def main(command: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, frame: _kill(child.pid, number, frame))
+    signal.signal(
+        signal.SIGTERM, lambda number, frame: _signal(os.killpg, child.pid, signal.SIGKILL)
+    )
     while child.poll() is None:
         readable, _, _ = select.select([sys.stdin], [], [], POLL_SECONDS)
         if readable and not os.read(sys.stdin.fileno(), 1):
@@ -39,34 +42,39 @@ def main(command: list[str]) -> int:
 
 
 def _end_group(group: int) -> None:
-    for number, seconds in ((signal.SIGINT, ASKED_SECONDS), (signal.SIGKILL, KILLED_SECONDS)):
-        if not _exists(group):
-            return
-        os.killpg(group, number)
-        until = time.monotonic() + seconds
-        while _exists(group) and time.monotonic() < until:
-            time.sleep(POLL_SECONDS)
+    # The leader first: it ends the others in order, and none of them breaks off with a traceback.
+    # SIGTERM and not SIGINT: while it is still importing, it ends without one itself.
+    _signal(os.kill, group, signal.SIGTERM)
+    _wait_until_gone(group, ASKED_SECONDS, leader_only=True)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _wait_until_gone(group, GRACE_SECONDS)
+        _signal(os.killpg, group, number)
+    _wait_until_gone(group, GRACE_SECONDS)
 
 
-def _exists(group: int) -> bool:
-    """Whether a process of the group runs. Those that have ended are let go."""
+def _signal(send: Callable[[int, int], None], target: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        send(target, number)
+
+
+def _wait_until_gone(group: int, seconds: float, *, leader_only: bool = False) -> None:
+    until = time.monotonic() + seconds
+    while _exists(group, leader_only) and time.monotonic() < until:
+        time.sleep(POLL_SECONDS)
+
+
+def _exists(group: int, leader_only: bool) -> bool:
+    """Whether a process of the group, or its leader, runs. Those that have ended are let go."""
     try:
         while os.waitpid(-group, os.WNOHANG) != (0, 0):
             pass
     except ChildProcessError:
         pass
     try:
-        os.killpg(group, 0)
+        (os.kill if leader_only else os.killpg)(group, 0)
     except ProcessLookupError:
         return False
     return True
-
-
-def _kill(group: int, number: int, frame: FrameType | None) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _adopt_orphans() -> None:

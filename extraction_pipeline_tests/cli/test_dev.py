@@ -162,6 +162,7 @@ def test_nothing_stays_when_dev_is_ended(tmp_path: Path, number: signal.Signals)
         process.send_signal(number)
         assert process.wait(60) == 0
         assert not installation.processes()
+    assert "Traceback" not in installation.log.read_text()
 
 
 def test_what_a_killed_dev_leaves_is_ended_by_the_next_command(tmp_path: Path) -> None:
