@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from extraction_pipeline.ledger.database import PRICE_LOCK, lock_until_commit
 from extraction_pipeline.prices.price_list import Price
 
 
@@ -79,10 +80,12 @@ def version_costs(
 def price_earlier(connection: Connection, version: int, prices: Sequence[Price]) -> None:
     """Give answers and jobs of a version that have no price yet that of their day.
 
-    `prices` are those of its model in order of their days. What has a price keeps it.
+    `prices` are those of its model in order of their days. What has a price keeps it. Rows are
+    locked to the end of the transaction, which should hold nothing else.
     """
     if not prices:
         return
+    lock_until_commit(connection, PRICE_LOCK, str(version))
     given: dict[str, Any] = {
         "version": version,
         "currency": prices[0].currency,

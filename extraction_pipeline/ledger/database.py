@@ -16,6 +16,7 @@ from extraction_pipeline.ledger.unreachable import place_of, why_unreachable
 JOB_LOCK = 0x65787074
 CLAIM_LOCK = 0x65787063
 SCAN_LOCK = 0x65787073
+PRICE_LOCK = 0x65787070
 QUEUE_LOCK = 0x65787071
 
 LOCK_PAUSE_SECONDS = 0.2

@@ -119,6 +119,8 @@ def claim(
     provider = pipeline.provider(version.provider)
     with pipeline.engine.begin() as connection:
         row, recipe = version_in_use(connection, collection, version)
+    with pipeline.engine.begin() as connection:
+        price_earlier(connection, row.id, pipeline.prices.prices(row.provider, row.model))
     empty_line = len(provider.encode_request(build_request(recipe, "", "", "0" * 64, "").request))
     with pipeline.engine.begin() as connection:
         found = claims.claimable_documents(
@@ -128,7 +130,6 @@ def claim(
             max_attempts=version.max_attempts,
             hashes=hashes,
         )
-        price_earlier(connection, row.id, pipeline.prices.prices(row.provider, row.model))
         groups, too_large = pack(
             found, empty_line, provider.limits, bytes_per_job(connection, provider)
         )

@@ -346,6 +346,17 @@ def test_a_line_that_names_no_request_is_undecodable_and_not_quoted(line):
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
+def test_tokens_of_a_cache_and_of_thinking_are_in_the_sums_already():
+    details = (
+        b'"prompt_tokens_details": {"cached_tokens": 9}, '
+        b'"completion_tokens_details": {"reasoning_tokens": 4}, "prompt_tokens": 11'
+    )
+    line = served(completion()).replace(b'"prompt_tokens": 11', details)
+    usage = decode_result(line).usage
+    assert details in line
+    assert (usage.input_tokens, usage.output_tokens) == (11, 5)
+
+
 def test_repeated_names_and_huge_numbers_cost_no_answer():
     line = served(completion("kept"))
     repeated = line.replace(b'"id": "chatcmpl-1"', b'"id": "x", "id": "y", "n": ' + b"9" * 5000)
