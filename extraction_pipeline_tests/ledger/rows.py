@@ -61,6 +61,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "schema_version": "note/1",
         "outcome": "completed",
     },
+    "request_costs": {},
     "extractions": {
         "schema_version": "note/1",
         "text_hash": HASH,

@@ -172,6 +172,22 @@ def test_a_member_has_one_answer_and_a_job_one_file_of_a_kind(
     insert(connection, "result_files", batch_job_id=ledger.job, kind="error")
 
 
+def test_a_request_is_billed_once_and_its_price_is_whole(
+    connection: Connection, ledger: Ledger
+) -> None:
+    tokens = {"item_id": ledger.item, "input_tokens": 1, "output_tokens": 1}
+    price = {"input_price": 1, "output_price": 1, "amount": 2, "currency": "EUR"}
+    for lacking in price:
+        part = {name: value for name, value in price.items() if name != lacking}
+        refused(connection, "request_costs_priced_whole_check", "request_costs", **tokens, **part)
+    unsaid = {**tokens, "output_tokens": None, **price}
+    refused(connection, "request_costs_priced_has_tokens_check", "request_costs", **unsaid)
+    insert(connection, "request_costs", **tokens, **price)
+    refused(connection, "request_costs_item_id_key", "request_costs", **tokens)
+    estimate = {"version_id": ledger.version, "job_key": "other", "estimated_amount": 1}
+    refused(connection, "batch_jobs_estimate_has_currency_check", "batch_jobs", **estimate)
+
+
 @pytest.mark.parametrize("state", ["submitted", "ended", "collected", "published"])
 def test_a_job_that_the_provider_has_has_its_id(
     connection: Connection, ledger: Ledger, state: str

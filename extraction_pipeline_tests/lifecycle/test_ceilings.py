@@ -7,9 +7,11 @@ import pytest
 
 from extraction_pipeline.collections.collection import Ceiling, CeilingPeriod
 from extraction_pipeline.errors import CollectionError
+from extraction_pipeline.ledger import claims
 from extraction_pipeline.ledger.costs import VersionCosts, version_costs
-from extraction_pipeline.lifecycle.ceilings import excess
+from extraction_pipeline.lifecycle.ceilings import excess, today
 from extraction_pipeline.lifecycle.submission import SubmissionReport
+from extraction_pipeline.prices.estimate import estimate
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import CREATE, Proxy
 from extraction_pipeline_tests.faults.result_rows import envelope
@@ -90,6 +92,38 @@ def test_runs_at_once_do_not_pass_it_together(
         thread.join(20)
     assert sorted(report.documents for report in reports) == [0, 0, 0, 1]
     assert proxy.count(CREATE) == 1
+
+
+def test_a_run_that_comes_while_another_claims_sees_what_that_one_may_cost(
+    costly: Driven, workplace: Workplace
+) -> None:
+    workplace.write(1)
+    driven = under(costly, workplace, ceiling(2))
+    driven.submitted()
+    workplace.write(2, start=1)
+    driven.scan()
+    (*_, (last,)) = driven.rows("SELECT document_hash FROM extraction.documents ORDER BY id")
+    ((version,),) = driven.rows("SELECT id FROM extraction.extraction_versions")
+    price = driven.pipeline.prices.price("local", "rules-baseline", today())
+    reports: list[SubmissionReport] = []
+    with driven.pipeline.engine.begin() as connection:
+        found = claims.claimable_documents(
+            connection, "notes", version, max_attempts=2, hashes=None
+        )
+        asked = [one.document_id for one in found]
+        second = threading.Thread(target=lambda: reports.append(driven.submit([last])))
+        second.start()
+        second.join(0.3)
+        assert reports == []
+        claims.create_jobs(
+            connection,
+            version,
+            provider="local",
+            base_url="http://127.0.0.1:9/v1",
+            jobs=[claims.NewJob("first", (asked[0],), estimate(1, 1, 4096, price))],
+        )
+    second.join(20)
+    assert [report.refused for report in reports] == [1]
 
 
 def test_an_answer_frees_what_it_did_not_use(costly: Driven, workplace: Workplace) -> None:
