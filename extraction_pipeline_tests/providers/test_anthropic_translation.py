@@ -72,6 +72,9 @@ def status(state: str, **fields: Any) -> JobStatus:
         ("ended", {"request_counts": counts()}, JobPhase.ENDED),
         ("ended", {"request_counts": None}, JobPhase.ENDED),
         ("ended", {"request_counts": {"canceled": 3}}, JobPhase.CANCELLED),
+        ("ended", {"request_counts": {"expired": "3", "canceled": "0"}}, JobPhase.EXPIRED),
+        ("ended", {"request_counts": {"expired": "2", "succeeded": "1"}}, JobPhase.ENDED),
+        ("ended", {"request_counts": {"expired": None, "canceled": "3"}}, JobPhase.CANCELLED),
     ],
 )
 def test_states_and_what_the_counts_tell_of_the_one_end(state, fields, phase):
