@@ -35,6 +35,14 @@ from extraction_pipeline.reports.table import Cell, render_table
 from extraction_pipeline.settings import SHIPPED_COLLECTIONS, load_settings
 
 PROVIDERS = tuple(name for name in BUILDERS if name is not ProviderName.LOCAL)
+WAYS_OF_SPEAKING = frozenset(
+    {
+        "EXTRACTION_ANTHROPIC_OUTPUT",
+        "EXTRACTION_GEMINI_SCHEMA_FIELD",
+        "EXTRACTION_INFRAI_CAPABILITY",
+    }
+)
+"""The only settings that are taken over: nothing else of a real installation is touched."""
 SAMPLES = SHIPPED_COLLECTIONS.parent / "samples"
 
 
@@ -108,14 +116,18 @@ def measure(corpus: Path, root: Path) -> list[Line]:
     names = declare(corpus, root / "collections")
     if not names:
         raise SystemExit(f"{corpus} has no folder that is named after a collection")
+    for variable in list(os.environ):
+        if (
+            variable.startswith(("EXTRACTION_", "DAGSTER_HOME"))
+            and variable not in WAYS_OF_SPEAKING
+        ):
+            del os.environ[variable]
     os.environ["EXTRACTION_HOME"] = str(root / "home")
     os.environ["EXTRACTION_COLLECTIONS"] = str(root / "collections")
     os.environ["EXTRACTION_POLL_SECONDS"] = "0.2"
     os.environ.setdefault("EXTRACTION_ANTHROPIC_OUTPUT", "tool")
     for provider in PROVIDERS:
         os.environ[f"EXTRACTION_{provider.upper()}_API_KEY"] = "none-is-asked-for"
-    for variable in ("EXTRACTION_LOCAL_BASE_URL", "EXTRACTION_DATABASE_URL"):
-        os.environ.pop(variable, None)
     with local_stack(load_settings()) as ready:
         for provider in PROVIDERS:
             # OpenAI's base URL holds the version; the others' begin at the host.
