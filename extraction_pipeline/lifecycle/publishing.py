@@ -21,6 +21,7 @@ from extraction_pipeline.ledger.versions import VersionRow, find_version, versio
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.recipes import recipe_from_document, type_of_recipe
 from extraction_pipeline.providers.base import AnswerOutcome, BatchProvider, FailureKind
+from extraction_pipeline.providers.http_failures import safe_token
 from extraction_pipeline.schemas.document_type import DocumentType
 from extraction_pipeline.schemas.evidence import check_evidence
 from extraction_pipeline.schemas.validation import InvalidAnswer, validate_answer
@@ -195,7 +196,9 @@ def _judge(
         if outcome is AnswerOutcome.COMPLETED:
             outcome = AnswerOutcome.EMPTY
         failure = OUTCOME_KINDS[outcome]
-        return items.Failure(answer.item_id, failure and failure.value, outcome.value)
+        return items.Failure(
+            answer.item_id, failure and failure.value, _reason(outcome, decoded.error_code)
+        )
     if answer.schema_version != kind.schema_version:
         raise LedgerError(
             f"A stored answer was asked for with schema {answer.schema_version}, this code has "
@@ -225,3 +228,9 @@ def _judge(
         evidence_found=evidence.found,
         evidence_total=evidence.total,
     )
+
+
+def _reason(outcome: AnswerOutcome, code: str | None) -> str:
+    """Why there is no answer: with the provider's code where the outcome alone says too little."""
+    known = safe_token(code) if outcome in (AnswerOutcome.ERRORED, AnswerOutcome.REJECTED) else None
+    return f"{outcome.value}:{known}" if known and known != outcome.value else outcome.value

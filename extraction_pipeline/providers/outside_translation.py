@@ -20,11 +20,11 @@ from extraction_pipeline.providers.base import (
     TokenUsage,
     UndecodableResult,
 )
-from extraction_pipeline.providers.http_failures import safe_token
 from extraction_pipeline.providers.json_members import JsonMember, json_members
 from extraction_pipeline.providers.request_line import encoded_line
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _NOTHING = JsonMember(None, "null")
 _OUTCOMES = {"refused": AnswerOutcome.REFUSED, "rejected": AnswerOutcome.REJECTED}
 """Codes that say more than that it did not work: `rejected` is not asked for again."""
@@ -98,5 +98,10 @@ def _outcome(record: JsonMember, error: JsonMember) -> tuple[AnswerOutcome, str 
         return (AnswerOutcome.COMPLETED if completed else AnswerOutcome.EMPTY), None
     if record.value is not None:
         return AnswerOutcome.ERRORED, "record_and_error"
-    code = safe_token(error.value)
+    code = error.value if _is_code(error.value) else None
     return _OUTCOMES.get(code or "", AnswerOutcome.ERRORED), code
+
+
+def _is_code(given: object) -> bool:
+    # Narrower than what vendors use: here people write, and a name is not to pass for a code.
+    return isinstance(given, str) and _CODE.fullmatch(given) is not None

@@ -82,7 +82,7 @@ def test_a_batch_with_an_error_file_only_is_no_crash_and_no_success(
     publication = driven.finished(job_id)
     assert (publication.published, publication.failed) == ([], 3)
     assert [row[0] for row in driven.rows("SELECT kind FROM extraction.result_files")] == ["error"]
-    assert driven.items() == {("failed", "rejected", "rejected"): 3}
+    assert driven.items() == {("failed", "rejected", "rejected:c"): 3}
     assert (driven.job(job_id).state, driven.summary().failed) == (JobState.PUBLISHED, 3)
     assert driven.submit().jobs == []
 

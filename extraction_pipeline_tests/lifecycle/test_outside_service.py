@@ -170,7 +170,8 @@ def test_errors_are_counted_attempts_and_what_is_rejected_is_not_asked_again(
     )
     assert driven.finished(job_id).failed == 3
     assert driven.items() == {
-        ("failed", "model", "errored"): 2,
+        ("failed", "model", "errored:illegible"): 1,
+        ("failed", "model", "errored"): 1,
         ("failed", "rejected", "rejected"): 1,
     }
     report = driven.submit()

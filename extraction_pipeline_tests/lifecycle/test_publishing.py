@@ -84,6 +84,11 @@ NO_RECORD: dict[str, tuple[Change, DocumentStatus, str]] = {
     "answered 500": (
         envelope(0, status_code=500, body={"error": {"code": "server_error"}}),
         DocumentStatus.FAILED,
+        "errored:server_error",
+    ),
+    "answered 500 in words": (
+        envelope(0, status_code=500, body={"error": {"code": "Jane Doe's file broke it"}}),
+        DocumentStatus.FAILED,
         "errored",
     ),
     "another schema": (said(0, '{"title": "x"}'), DocumentStatus.INVALID, "invalid_schema"),

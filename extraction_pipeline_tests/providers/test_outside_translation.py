@@ -31,6 +31,7 @@ def test_a_record_is_taken_as_it_is_written():
         ({"error": "refused"}, AnswerOutcome.REFUSED, "refused"),
         ({"error": "rejected"}, AnswerOutcome.REJECTED, "rejected"),
         ({"error": "Jane Doe's page is torn"}, AnswerOutcome.ERRORED, None),
+        ({"error": "Jane-Doe"}, AnswerOutcome.ERRORED, None),
         ({"error": {"message": "torn"}}, AnswerOutcome.ERRORED, None),
         ({"error": "x", "record": {}}, AnswerOutcome.ERRORED, "record_and_error"),
         ({"error": None, "record": {}}, AnswerOutcome.COMPLETED, None),
