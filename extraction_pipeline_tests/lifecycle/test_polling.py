@@ -250,8 +250,12 @@ def test_counts_that_nothing_can_hold_are_not_kept(
 ) -> None:
     workplace.write(1)
     (job_id,) = driven.submitted()
-    counts = {"total": 2**31, "completed": 2**62, "failed": 1}
-    proxy.plan(POLL, answer(200, {"id": "b", "status": "in_progress", "request_counts": counts}))
+    batch = {
+        "id": driven.job(job_id).job_id,
+        "status": "in_progress",
+        "request_counts": {"total": 2**31, "completed": 2**62, "failed": 1},
+    }
+    proxy.plan(POLL, answer(200, batch))
     assert poll(driven.pipeline, driven.job(job_id), ACTOR).cause is None
     kept = driven.rows(
         "SELECT provider_total, provider_completed, provider_failed FROM extraction.batch_jobs"
