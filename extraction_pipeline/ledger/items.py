@@ -134,6 +134,30 @@ def release_job_items(connection: Connection, job: int, reason: str) -> int:
     ).rowcount
 
 
+def release_documents(connection: Connection, version: int, hashes: Sequence[str]) -> list[str]:
+    """Give the failed requests of these documents back, as if they had used up no attempt; the
+    hashes of those that had any. A document with an open request or a record is left alone."""
+    return list(
+        connection.execute(
+            text("""
+                WITH given AS (
+                    UPDATE extraction.batch_items i
+                    SET state = 'released', failure_kind = NULL, updated_at = now()
+                    FROM extraction.documents d
+                    WHERE d.id = i.document_id AND i.version_id = :version AND i.state = 'failed'
+                      AND d.document_hash = ANY(:hashes)
+                      AND NOT EXISTS (
+                        SELECT FROM extraction.batch_items o
+                        WHERE o.document_id = i.document_id AND o.version_id = i.version_id
+                          AND o.state IN ('claimed', 'answered', 'published'))
+                    RETURNING d.document_hash)
+                SELECT DISTINCT document_hash FROM given ORDER BY 1
+            """),
+            {"version": version, "hashes": list(hashes)},
+        ).scalars()
+    )
+
+
 def items_by_custom_id(
     connection: Connection, job: int, custom_ids: Sequence[str]
 ) -> dict[str, Member]:

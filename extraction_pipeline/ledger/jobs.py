@@ -101,6 +101,18 @@ def job_by_key(connection: Connection, job_key: str) -> JobRow | None:
     return _job(row) if row else None
 
 
+def key_of(connection: Connection, provider: str, job_id: str) -> str | None:
+    """Our key of the job that has this id at a provider, or `None`."""
+    key: str | None = connection.execute(
+        text("""
+            SELECT job_key FROM extraction.batch_jobs
+            WHERE provider = :provider AND job_id = :job_id
+        """),
+        {"provider": provider, "job_id": job_id},
+    ).scalar_one_or_none()
+    return key
+
+
 def jobs_in(
     connection: Connection,
     states: Sequence[JobState],

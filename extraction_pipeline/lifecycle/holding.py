@@ -4,15 +4,12 @@ One such answer proves nothing: it may come from a replica that lags, or from th
 is counted, and only many in a row, from the place that the job was sent to, hold the job.
 """
 
-from extraction_pipeline.errors import LedgerError
-from extraction_pipeline.ledger import items, jobs
+from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
-from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.resolution import is_same_place
-from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import ProviderError
 
 GONE = frozenset({404, 410})
@@ -65,28 +62,3 @@ def count_gone(
         " documents asked about again.",
         True,
     )
-
-
-def give_up(pipeline: Pipeline, job_id: int, actor: str) -> int:
-    """Let the members of a held job that have no answer end with a counted attempt, so that they
-    may be asked about again; returns how many. What has been answered is published.
-
-    Raises `LedgerError` for a job that is not held.
-    """
-    with job_lock(pipeline.engine, job_id) as held, pipeline.engine.begin() as connection:
-        job = jobs.job_by_id(connection, job_id)
-        if not held or job.state is not JobState.HELD:
-            raise LedgerError(
-                f"Job {job.job_key} is {job.state.value}, or another run is at work on it.",
-                remedy="Only a job that is held can be given up.",
-            )
-        ended = items.fail_job_items(connection, job.id, FailureKind.TRANSPORT.value, "given_up")
-        jobs.move(
-            connection,
-            job,
-            JobState.COLLECTED if ended < job.request_count and job.job_id else JobState.FAILED,
-            values={"failure_kind": FailureKind.TRANSPORT.value, "failure_code": "given_up"},
-            stamp="collected_at",
-        )
-        note(connection, AuditEvent.JOB_GIVEN_UP, actor, job=job.id, details={"requests": ended})
-    return ended

@@ -15,19 +15,17 @@ from dagster._core.definitions.metadata import RawMetadataValue
 from pydantic import Field
 
 from extraction_pipeline.errors import (
-    ConfigurationError,
     DatabaseUnavailable,
     ExtractionPipelineError,
 )
 from extraction_pipeline.ledger import jobs as ledger_jobs
 from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
-from extraction_pipeline.lifecycle.holding import give_up
-from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline.orchestration.decisions import DECISIONS, job_of
 from extraction_pipeline.orchestration.failures import NEEDS_PERSON
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import (
@@ -176,7 +174,7 @@ def resolve_batch_job(
 ) -> None:
     """Carry one job on, and record its submission once the provider has it."""
     with pipeline.working() as opened:
-        job_row = _job_of(opened, config.job_key)
+        job_row = job_of(opened, config.job_key)
         sent = resolve(opened, job_row.id, context.run_id)
         recorded = record_submission(opened, job_row.id, recorder(context))
     metadata: dict[str, RawMetadataValue] = {"state": sent.state.value, "recorded": recorded}
@@ -194,7 +192,7 @@ def collect_batch_results(
 ) -> None:
     """Collect, publish and record one job; whatever was done before is not done again."""
     with pipeline.working() as opened:
-        job_row = _job_of(opened, config.job_key)
+        job_row = job_of(opened, config.job_key)
         to = recorder(context)
         try:
             job_row, landing = collect(opened, job_row.id, context.run_id)
@@ -240,27 +238,6 @@ def reconcile_with_ledger(
     context.add_output_metadata(written)
 
 
-@op(description="Give up a batch job that is held, because its answers will never come.")
-def give_up_held_batch(
-    context: OpExecutionContext, config: BatchJobConfig, pipeline: PipelineResource
-) -> None:
-    """End the members without an answer, so that they may be asked about again."""
-    with pipeline.working() as opened:
-        ended = give_up(opened, _job_of(opened, config.job_key).id, context.run_id)
-    context.add_output_metadata({"ended": ended})
-
-
-def _job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:
-    with pipeline.engine.connect() as connection:
-        found = ledger_jobs.job_by_key(connection, job_key)
-    if found is None:
-        raise ConfigurationError(
-            f"There is no batch job {job_key}.",
-            remedy="`extraction-pipeline status` shows the keys.",
-        )
-    return found
-
-
 @job(tags=OURS, description="Look for new, changed and vanished documents in the sources.")
 def scan_collections() -> None:
     """Scan job."""
@@ -303,21 +280,11 @@ def reconcile_records() -> None:
     reconcile_with_ledger()
 
 
-@job(
-    tags=OURS,
-    description="Give up a batch job that is held. Its documents are asked about again by the next "
-    "night, backfill or submit_missing, which may cost a second inference.",
-)
-def give_up_batch() -> None:
-    """Give-up job."""
-    give_up_held_batch()
-
-
 ALL_JOBS: Sequence[JobDefinition] = (
     scan_collections,
     submit_missing,
     resolve_submission,
     collect_batch,
     reconcile_records,
-    give_up_batch,
+    *DECISIONS,
 )

@@ -300,10 +300,14 @@ def test_a_held_job_is_given_up_by_a_person_and_its_documents_are_asked_about_ag
     hashes = installed.with_documents(2)
     assert installed.submit().success
     (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
-    refused = installed.run("give_up_batch", "give_up_held_batch", {"job_key": key})
+    refused = installed.run(
+        "give_up_batch", "give_up_held_batch", {"job_key": key, "reason": "it is gone"}
+    )
     assert "Only a job that is held can be given up." in cause(refused)
     installed.execute("UPDATE extraction.batch_jobs SET state = 'held'")
-    assert installed.run("give_up_batch", "give_up_held_batch", {"job_key": key}).success
+    assert installed.run(
+        "give_up_batch", "give_up_held_batch", {"job_key": key, "reason": "it is gone"}
+    ).success
     assert installed.query("SELECT state FROM extraction.batch_jobs") == ["failed"]
     installed.finish()
     assert installed.ledger_keys() == keys(hashes)

@@ -1,0 +1,122 @@
+"""What a person decides where the pipeline cannot: about a job whose fate is not known, and about
+documents that ended without a record. Each decision is kept with its reason."""
+
+from collections.abc import Sequence
+
+from extraction_pipeline.errors import LedgerError
+from extraction_pipeline.ledger import items, jobs
+from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.database import job_lock
+from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.versions import find_version
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.sending import mark_submitted
+from extraction_pipeline.providers.base import FailureKind
+
+OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
+
+
+def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, reason: str) -> None:
+    """Take a batch that a person found at the provider for the one of this job.
+
+    From here on it is polled and collected as any other. Its results prove whose it is: rows of
+    another job land nowhere. Raises `LedgerError` for a job that is not held or unresolved, and for
+    a batch of another job; `ProviderError` where the provider does not know the batch.
+    """
+    with job_lock(pipeline.engine, job_id) as held:
+        with pipeline.engine.connect() as connection:
+            job = jobs.job_by_id(connection, job_id)
+            other = jobs.key_of(connection, job.provider, provider_job_id)
+        _require_unknown_fate(job, held)
+        if other not in (None, job.job_key):
+            raise LedgerError(
+                f"Batch {provider_job_id} is that of job {other}.",
+                remedy="Look at the provider for one that no other job has.",
+            )
+        status = pipeline.provider(job.provider).status(provider_job_id)
+        with pipeline.engine.begin() as connection:
+            mark_submitted(
+                connection,
+                job,
+                status.job_id,
+                status.provider_state,
+                job.submit_http_status,
+                job.submit_request_id,
+            )
+            note(
+                connection,
+                AuditEvent.JOB_ADOPTED,
+                actor,
+                job=job.id,
+                details={"job_id": status.job_id, "reason": reason},
+            )
+
+
+def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
+    """Let the members of a held job that have no answer end with a counted attempt, so that they
+    may be asked about again; returns how many. What has been answered is published.
+
+    Raises `LedgerError` for a job that is not held.
+    """
+    with job_lock(pipeline.engine, job_id) as held, pipeline.engine.begin() as connection:
+        job = jobs.job_by_id(connection, job_id)
+        if not held or job.state is not JobState.HELD:
+            raise LedgerError(
+                f"Job {job.job_key} is {job.state.value}, or another run is at work on it.",
+                remedy="Only a job that is held can be given up.",
+            )
+        ended = items.fail_job_items(connection, job.id, FailureKind.TRANSPORT.value, "given_up")
+        jobs.move(
+            connection,
+            job,
+            JobState.COLLECTED if ended < job.request_count and job.job_id else JobState.FAILED,
+            values={"failure_kind": FailureKind.TRANSPORT.value, "failure_code": "given_up"},
+            stamp="collected_at",
+        )
+        note(
+            connection,
+            AuditEvent.JOB_GIVEN_UP,
+            actor,
+            job=job.id,
+            details={"requests": ended, "reason": reason},
+        )
+    return ended
+
+
+def release(
+    pipeline: Pipeline,
+    collection: str,
+    version_name: str,
+    hashes: Sequence[str],
+    actor: str,
+    reason: str,
+) -> int:
+    """Let documents that ended as failed or invalid be asked about again, with all attempts.
+
+    Returns how many; documents in any other state stay as they are. Raises `LedgerError` for a
+    version that was never used.
+    """
+    with pipeline.engine.begin() as connection:
+        version = find_version(connection, collection, version_name)
+        if version is None:
+            raise LedgerError(
+                f"{collection} was never extracted at version {version_name}.",
+                remedy="`extraction-pipeline status` shows the versions.",
+            )
+        released = items.release_documents(connection, version.id, hashes)
+        note(
+            connection,
+            AuditEvent.DOCUMENTS_RELEASED,
+            actor,
+            collection=collection,
+            details={"version": version_name, "documents": released, "reason": reason},
+        )
+    return len(released)
+
+
+def _require_unknown_fate(job: jobs.JobRow, held: bool) -> None:
+    if not held or job.state not in OF_UNKNOWN_FATE:
+        raise LedgerError(
+            f"Job {job.job_key} is {job.state.value}, or another run is at work on it.",
+            remedy="Only a job that is held or unresolved can be given a batch.",
+        )

@@ -1,0 +1,126 @@
+"""Jobs by which a person decides, from the launchpad and with a reason, which is kept."""
+
+from collections.abc import Sequence
+
+from dagster import Config, JobDefinition, OpExecutionContext, job, op
+from pydantic import Field
+
+from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.ledger import jobs as ledger_jobs
+from extraction_pipeline.lifecycle.decisions import adopt, give_up, release
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.orchestration.liveness import OURS
+from extraction_pipeline.orchestration.recording import record_submission, recorder
+from extraction_pipeline.orchestration.resource import PipelineResource
+
+
+class AdoptConfig(Config):
+    """A batch job of ours, and the batch at the provider that it is."""
+
+    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
+    provider_job_id: str = Field(description="The batch's id at the provider.")
+    reason: str = Field(min_length=1, description="Why; without anything about a patient.")
+
+
+class GiveUpConfig(Config):
+    """A batch job that is held."""
+
+    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
+    reason: str = Field(min_length=1, description="Why; without anything about a patient.")
+
+
+class ReleaseConfig(Config):
+    """Documents that ended as failed or invalid."""
+
+    collection: str = Field(description="Name of the collection.")
+    extraction_version: str | None = Field(
+        default=None, description="Version; the active one if left out."
+    )
+    document_hashes: list[str] = Field(description="Their partition keys.")
+    reason: str = Field(min_length=1, description="Why; without anything about a patient.")
+
+
+@op(description="Take a batch that was found at the provider for the one of a job of ours.")
+def adopt_found_batch(
+    context: OpExecutionContext, config: AdoptConfig, pipeline: PipelineResource
+) -> None:
+    """Adopt, and record the submission."""
+    with pipeline.working() as opened:
+        job_row = job_of(opened, config.job_key)
+        adopt(opened, job_row.id, config.provider_job_id, context.run_id, config.reason)
+        recorded = record_submission(opened, job_row.id, recorder(context))
+    context.add_output_metadata({"recorded": recorded})
+
+
+@op(description="Give up a batch job that is held, because its answers will never come.")
+def give_up_held_batch(
+    context: OpExecutionContext, config: GiveUpConfig, pipeline: PipelineResource
+) -> None:
+    """End the members without an answer, so that they may be asked about again."""
+    with pipeline.working() as opened:
+        job_row = job_of(opened, config.job_key)
+        ended = give_up(opened, job_row.id, context.run_id, config.reason)
+    context.add_output_metadata({"ended": ended})
+
+
+@op(description="Let documents that ended without a record be asked about again.")
+def release_failed_documents(
+    context: OpExecutionContext, config: ReleaseConfig, pipeline: PipelineResource
+) -> None:
+    """Release documents; the next submission asks about them."""
+    with pipeline.working() as opened:
+        collection = opened.collection(config.collection)
+        released = release(
+            opened,
+            collection.name,
+            config.extraction_version or collection.active_version,
+            config.document_hashes,
+            context.run_id,
+            config.reason,
+        )
+    context.add_output_metadata({"released": released})
+
+
+def job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:
+    """The job of this key. Raises `ConfigurationError`."""
+    with pipeline.engine.connect() as connection:
+        found = ledger_jobs.job_by_key(connection, job_key)
+    if found is None:
+        raise ConfigurationError(
+            f"There is no batch job {job_key}.",
+            remedy="`extraction-pipeline status` shows the keys.",
+        )
+    return found
+
+
+@job(
+    tags=OURS,
+    description="Adopt a batch that was found at the provider for a job that is held or "
+    "unresolved.",
+)
+def adopt_batch() -> None:
+    """Adopt job."""
+    adopt_found_batch()
+
+
+@job(
+    tags=OURS,
+    description="Give up a batch job that is held. Its documents are asked about again by the next "
+    "night, backfill or submit_missing, which may cost a second inference.",
+)
+def give_up_batch() -> None:
+    """Give-up job."""
+    give_up_held_batch()
+
+
+@job(
+    tags=OURS,
+    description="Let documents that failed for good be asked about again, with all attempts. The "
+    "next night, backfill or submit_missing does so, at its cost.",
+)
+def release_documents() -> None:
+    """Release job."""
+    release_failed_documents()
+
+
+DECISIONS: Sequence[JobDefinition] = (adopt_batch, give_up_batch, release_documents)

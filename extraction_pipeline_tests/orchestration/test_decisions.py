@@ -1,0 +1,89 @@
+"""What a person decides, from the launchpad: it is done once, and kept with its reason."""
+
+import requests
+from dagster import ExecuteInProcessResult
+
+from extraction_pipeline_tests.faults.actions import answer, forward_then_drop
+from extraction_pipeline_tests.faults.proxy import CREATE, LIST, Proxy
+from extraction_pipeline_tests.faults.result_rows import said
+from extraction_pipeline_tests.orchestration.installed import Installed, keys
+
+REASON = "found by hand"
+
+
+def cause(result: ExecuteInProcessResult) -> str:
+    (failed,) = (event for event in result.all_events if event.is_step_failure)
+    said = failed.step_failure_data.user_failure_data
+    return str(said.description if said else failed.step_failure_data.error)
+
+
+def lost(installed: Installed, proxy: Proxy) -> tuple[list[str], str]:
+    """Two documents whose job was made, and is not found by a search."""
+    hashes = installed.with_documents(2)
+    proxy.plan(CREATE, forward_then_drop)
+    proxy.plan(LIST, answer(503), times=None)
+    installed.submit()
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    assert installed.query("SELECT state FROM extraction.batch_jobs") == ["unresolved"]
+    return hashes, key
+
+
+def test_a_batch_that_was_found_by_hand_is_adopted_and_collected(
+    installed: Installed, proxy: Proxy
+) -> None:
+    hashes, key = lost(installed, proxy)
+    listed = requests.get(f"{installed.server.base_url}/batches?limit=100", timeout=10).json()
+    (batch,) = (one["id"] for one in listed["data"] if one["metadata"]["extraction_job_key"] == key)
+    chosen = {"job_key": key, "provider_job_id": batch, "reason": REASON}
+    assert installed.run("adopt_batch", "adopt_found_batch", chosen).success
+    assert installed.query("SELECT job_id FROM extraction.batch_jobs") == [batch]
+    assert len(installed.materialized("batch_submissions")) == 2
+    installed.finish()
+    assert installed.ledger_keys() == keys(hashes)
+    assert proxy.count(CREATE) == 1
+    assert installed.query(
+        "SELECT details->>'reason' FROM extraction.audit_events WHERE event = 'job_adopted'"
+    ) == [REASON]
+    again = installed.run("adopt_batch", "adopt_found_batch", chosen)
+    assert "Only a job that is held or unresolved" in cause(again)
+
+
+def test_a_batch_of_another_job_or_of_nobody_is_not_adopted(
+    installed: Installed, proxy: Proxy
+) -> None:
+    _, key = lost(installed, proxy)
+    installed.workplace.write(1, start=5)
+    installed.driver().scan(["notes"])
+    installed.submit()
+    (taken,) = installed.query("SELECT job_id FROM extraction.batch_jobs WHERE job_id IS NOT NULL")
+    chosen = {"job_key": key, "provider_job_id": taken, "reason": REASON}
+    refused = installed.run("adopt_batch", "adopt_found_batch", chosen)
+    assert "is that of job" in cause(refused)
+    chosen["provider_job_id"] = "batch_none"
+    assert not installed.run("adopt_batch", "adopt_found_batch", chosen).success
+    assert installed.query(f"SELECT state FROM extraction.batch_jobs WHERE job_key = '{key}'") == [
+        "unresolved"
+    ]
+
+
+def test_documents_that_failed_for_good_are_asked_about_once_more(
+    installed: Installed, proxy: Proxy
+) -> None:
+    hashes = installed.with_documents(2)
+    proxy.plan_results(said(0, "{}", finish="length"), times=1)
+    assert installed.submit().success
+    installed.finish()
+    (published,) = installed.ledger_keys()
+    assert installed.submit().success
+    assert proxy.count(CREATE) == 1  # a cut answer is not asked for again under the same limit
+    chosen = {"collection": "notes", "document_hashes": hashes, "reason": REASON}
+    assert installed.run("release_documents", "release_failed_documents", chosen).success
+    assert installed.submit().success
+    installed.finish()
+    assert proxy.count(CREATE) == 2
+    assert installed.ledger_keys() == keys(hashes) > {published}
+    (details,) = installed.query(
+        "SELECT details FROM extraction.audit_events WHERE event = 'documents_released'"
+    )
+    assert details["reason"] == REASON
+    assert len(details["documents"]) == 1
