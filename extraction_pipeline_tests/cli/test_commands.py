@@ -197,6 +197,7 @@ def test_a_changed_recipe_is_refused_by_name(terminal: Terminal) -> None:
         (["demo", "--corpus", "collections"], {}, 2, "named after a collection"),
         (["status"], {"EXTRACTION_TIMEZONE": "Nowhere"}, 2, "EXTRACTION_TIMEZONE"),
         (["status"], {"EXTRACTION_COLLECTIONS": "/nowhere"}, 2, "/nowhere"),
+        (["status"], {"EXTRACTION_PRICES": "nowhere.yaml"}, 2, "in EXTRACTION_PRICES, or unset"),
         (["status"], {"EXTRACTION_DATABASE_URL": "mysql://x/y"}, 2, "only PostgreSQL works"),
         (
             ["status"],
