@@ -25,6 +25,7 @@ from extraction_pipeline.providers.endpoint import (
     GeminiSchemaField,
     settled_base_url,
 )
+from extraction_pipeline.providers.folder_endpoint import FolderEndpoint
 from extraction_pipeline.providers.limits import AccountLimits
 from extraction_pipeline.providers.names import ProviderName
 
@@ -209,6 +210,15 @@ class Settings(BaseSettings):
         protocol, separator, _ = value.partition("://")
         if separator and protocol not in fsspec.available_protocols():
             raise ValueError("is no path, and no URL of a file system that fsspec knows")
+        return value
+
+    @field_validator("outside_folder")
+    @classmethod
+    def _without_password(cls, value: str) -> str:
+        try:
+            FolderEndpoint(value)
+        except ConfigurationError:
+            raise ValueError("is a URL with a password, or none that can be read") from None
         return value
 
     @field_validator("home", "prices")

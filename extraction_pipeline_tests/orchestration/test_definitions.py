@@ -75,7 +75,7 @@ def test_a_second_version_is_one_more_partition_of_the_version_dimension(
     assert versions.get_partition_keys() == ["v1", "v2"]
 
 
-@pytest.mark.parametrize("folder", [None, "/not/mounted", "memory://not_made"])
+@pytest.mark.parametrize("folder", [None, "/not/mounted", "sftp://host/not/installed"])
 def test_a_service_without_an_api_is_one_more_version_and_its_folder_need_not_be_there(
     collections: Path, monkeypatch: pytest.MonkeyPatch, folder: str | None
 ) -> None:

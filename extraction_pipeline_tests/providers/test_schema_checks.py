@@ -12,7 +12,12 @@ from extraction_pipeline.providers.endpoint import (
     ProviderEndpoint,
 )
 from extraction_pipeline.providers.gemini_schema import gemini_schema
-from extraction_pipeline.providers.registry import ProviderName, build_provider, check_request
+from extraction_pipeline.providers.registry import (
+    BUILDERS,
+    ProviderName,
+    build_provider,
+    check_request,
+)
 from extraction_pipeline.schemas.registry import document_type_names, find_document_type
 from extraction_pipeline_tests.providers.sample_request import SCHEMA, object_of, sample_request
 
@@ -33,7 +38,7 @@ def refused(name: ProviderName, schema: dict[str, Any], field: str, **options: A
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", ProviderName)
+@pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize("kind", document_type_names())
 def test_the_shipped_types_are_taken_by_every_provider(name, kind):
     found = find_document_type(kind)
@@ -42,7 +47,7 @@ def test_the_shipped_types_are_taken_by_every_provider(name, kind):
     check_request(name, KEYLESS, request)
 
 
-@pytest.mark.parametrize("name", ProviderName)
+@pytest.mark.parametrize("name", BUILDERS)
 def test_a_request_is_checked_without_a_key(name):
     taken = "max_output_tokens" if name is ProviderName.GEMINI else "model"
     with pytest.raises(ConfigurationError, match=taken):
@@ -51,7 +56,7 @@ def test_a_request_is_checked_without_a_key(name):
         check_request(name, KEYLESS, sample_request(json_schema={"type": "object"}))
 
 
-@pytest.mark.parametrize("name", ProviderName)
+@pytest.mark.parametrize("name", BUILDERS)
 @pytest.mark.parametrize(
     ("schema", "field"),
     [
