@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from extraction_pipeline.cli import main
-from extraction_pipeline.providers.registry import ProviderName
+from extraction_pipeline.providers.registry import BUILDERS
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.providers.scripted_server import (
     ScriptedServer,
@@ -59,7 +59,7 @@ def test_it_shows_every_provider_without_a_key_and_without_leaving_a_trace(
 ) -> None:
     overview = run()
     assert overview.code == 0
-    assert all(name in overview.out for name in ProviderName)
+    assert all(name in overview.out for name in BUILDERS)
     shown = run("anthropic").out
     assert "POST /v1/messages/batches" in shown and "2023-06-01" in shown
     assert "the text of the document" in shown and "EXTRACTION_ANTHROPIC_OUTPUT" in shown

@@ -14,7 +14,7 @@ from extraction_pipeline.providers.base import (
 )
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallFailed
-from extraction_pipeline.providers.registry import ProviderName, build_provider
+from extraction_pipeline.providers.registry import BUILDERS, ProviderName, build_provider
 from extraction_pipeline_tests.providers.scripted_server import (
     Script,
     ScriptedServer,
@@ -41,7 +41,7 @@ LINES: Mapping[ProviderName, dict[str, Any]] = {
     ProviderName.INFRAI: {"custom_id": "a", "ok": True, "result": {"choices": [CHOICE]}},
 }
 REFERENCES = {ProviderName.GEMINI: "files/batch-b1", ProviderName.INFRAI: "b1"}
-EVERY_PROVIDER = pytest.mark.parametrize("name", ProviderName)
+EVERY_PROVIDER = pytest.mark.parametrize("name", BUILDERS)
 
 
 def line_of(name: ProviderName) -> bytes:
