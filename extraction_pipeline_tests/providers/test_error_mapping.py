@@ -21,7 +21,7 @@ from extraction_pipeline.providers.errors import (
     OutcomeUnknown,
     ProviderError,
 )
-from extraction_pipeline.providers.registry import BUILDERS, ProviderName, build_provider
+from extraction_pipeline.providers.registry import BUILDERS, ProviderName, build_api
 from extraction_pipeline_tests.providers.sample_request import sample_request
 from extraction_pipeline_tests.providers.scripted_server import (
     Script,
@@ -147,7 +147,7 @@ def script(name: ProviderName, said: Said, *headers: str) -> Script:
 
 def provider_at(name: ProviderName, server: ScriptedServer) -> BatchProvider:
     endpoint = ProviderEndpoint(server.url.removesuffix("/v1"), api_key="k-1", read_timeout=5)
-    return build_provider(name, endpoint)
+    return build_api(name, endpoint)
 
 
 def test_every_provider_has_its_table() -> None:

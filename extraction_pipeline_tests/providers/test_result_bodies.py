@@ -14,7 +14,7 @@ from extraction_pipeline.providers.base import (
 )
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallFailed
-from extraction_pipeline.providers.registry import BUILDERS, ProviderName, build_provider
+from extraction_pipeline.providers.registry import BUILDERS, ProviderName, build_api
 from extraction_pipeline_tests.providers.scripted_server import (
     Script,
     ScriptedServer,
@@ -68,7 +68,7 @@ def scripts_of(name: ProviderName, result: bytes) -> list[Script]:
 
 def provider_at(name: ProviderName, server: ScriptedServer) -> BatchProvider:
     endpoint = ProviderEndpoint(server.url.removesuffix("/v1"), api_key="k-1", read_timeout=5)
-    return build_provider(name, endpoint)
+    return build_api(name, endpoint)
 
 
 def downloaded(name: ProviderName, result: bytes) -> list[bytes]:
