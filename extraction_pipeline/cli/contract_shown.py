@@ -17,7 +17,6 @@ from extraction_pipeline.providers.contract_document import contract_document
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline.providers.registry import (
     BUILDERS,
-    PUBLISHES_CONTRACT,
     ProviderName,
     build_api,
     describe_provider,
@@ -52,13 +51,14 @@ def _check(settings: Settings, name: ProviderName, *, strict: bool) -> bool:
     endpoint = api_endpoint_of(settings, name)
     history, now = ContractHistory(settings.home), datetime.now(UTC)
     click.echo(f"{name} at {endpoint.base_url}")
-    _tell(keep_own(history, describe_provider(name, endpoint), now))
-    if not strict and (why := _not_asked(settings, name)):
+    described = describe_provider(name, endpoint)
+    _tell(keep_own(history, described, now))
+    if not strict and (why := _not_asked(settings, name, described)):
         click.echo(f"  not asked: {why}")
         return True
-    build = describe_provider if name in PUBLISHES_CONTRACT else build_api
     try:
-        found = check(history, build(name, endpoint), now)
+        asked = described if described.contract.is_published else build_api(name, endpoint)
+        found = check(history, asked, now)
     except ProviderError as error:
         if strict:
             raise
@@ -69,12 +69,16 @@ def _check(settings: Settings, name: ProviderName, *, strict: bool) -> bool:
     return not any(one.is_broken for one in found)
 
 
-def _not_asked(settings: Settings, name: ProviderName) -> str | None:
+def _not_asked(settings: Settings, name: ProviderName, described: ApiProvider) -> str | None:
     if name is ProviderName.LOCAL:
         named = "local_base_url" in settings.model_fields_set
         return None if named else "EXTRACTION_LOCAL_BASE_URL names no server that runs"
-    keyless = name in PUBLISHES_CONTRACT or api_endpoint_of(settings, name).api_key is not None
-    return None if keyless else f"EXTRACTION_{name.upper()}_API_KEY is not set"
+    has_key = api_endpoint_of(settings, name).api_key is not None
+    return (
+        None
+        if has_key or described.contract.is_published
+        else f"EXTRACTION_{name.upper()}_API_KEY is not set"
+    )
 
 
 def _tell(one: Checked) -> None:

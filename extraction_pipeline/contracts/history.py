@@ -84,9 +84,12 @@ class ContractHistory:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=path.parent)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(kept.model_dump_json(indent=1))
-            Path(name).replace(path)
+            try:
+                with os.fdopen(descriptor, "w") as file:
+                    file.write(kept.model_dump_json(indent=1))
+                Path(name).replace(path)
+            finally:
+                Path(name).unlink(missing_ok=True)
         except OSError as error:
             raise ConfigurationError(
                 f"The contracts cannot be kept in {path.parent}: {error.strerror}.",

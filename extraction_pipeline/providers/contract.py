@@ -52,7 +52,8 @@ class OpenPoint:
 @dataclass(frozen=True)
 class Contract:
     """Everything that an adapter relies on. `limit_sources` says of each field of
-    `ProviderLimits` where its number is from; `credential` is the header that carries the key."""
+    `ProviderLimits` where its number is from; `credential` is the header that carries the key. One
+    that `is_published` can be compared with the provider's own description without a key."""
 
     api: str
     version: str
@@ -62,6 +63,7 @@ class Contract:
     result: type[BaseModel]
     limit_sources: Mapping[str, str]
     open_points: tuple[OpenPoint, ...]
+    is_published: bool = False
 
 
 @dataclass(frozen=True)

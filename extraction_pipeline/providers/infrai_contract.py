@@ -55,4 +55,5 @@ CONTRACT = Contract(
         OpenPoint("a list of jobs", "none: a repeated create call is the search"),
         OpenPoint("the capability that a request names", "ai.chat", "EXTRACTION_INFRAI_CAPABILITY"),
     ),
+    is_published=True,
 )

@@ -65,7 +65,9 @@ def _of_call(call: Call, described: CapabilityContract) -> Iterator[Difference]:
 
 
 def _shape(path: str) -> str:
-    """A path without the names of its variable parts, which come as `{id}`, `:id` or `<id>`."""
+    """A path without the host, and without the names of its variable parts, which come as `{id}`,
+    `:id` or `<id>`."""
+    path = re.sub(r"^https?://[^/]+", "", path)
     return re.sub(r"\{[^}/]*\}|(?<=/):[^/]+|<[^>/]*>", "{}", path).rstrip("/")
 
 

@@ -25,8 +25,6 @@ BUILDERS: Mapping[ProviderName, Callable[[ProviderEndpoint], ApiProvider]] = {
 """Of the providers with an API."""
 
 _KEYLESS = frozenset({ProviderName.LOCAL})
-PUBLISHES_CONTRACT = frozenset({ProviderName.INFRAI})
-"""Providers whose contract can be read without a key."""
 
 Endpoint = ProviderEndpoint | FolderEndpoint
 """Of an API, or of a service without one."""

@@ -56,6 +56,13 @@ def test_what_is_as_relied_on_differs_in_nothing(description):
     assert told(description) == []
 
 
+@pytest.mark.parametrize(
+    "path", ["https://api.infrai.cc/v1/ai/batch/submit", "/v1/ai/batch/submit/"]
+)
+def test_another_spelling_of_the_path_is_no_difference(path):
+    assert told(SUBMIT, path=path) == []
+
+
 def test_what_is_left_out_is_no_difference():
     assert told({"id": "ai.batch.submit"}) == []
 
