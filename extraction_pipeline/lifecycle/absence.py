@@ -6,7 +6,7 @@ meanwhile; and the create call may still be under way, held up between here and 
 
 from enum import StrEnum
 
-from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger import jobs, provider_jobs
 from extraction_pipeline.ledger.audit import happened, note
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -60,7 +60,7 @@ def _sees_ours(pipeline: Pipeline, job: jobs.JobRow) -> bool:
     Without any there is nothing to tell accounts apart by, and the search stands.
     """
     with pipeline.engine.connect() as connection:
-        witness = jobs.newest_at(connection, job.provider, job.base_url)
+        witness = provider_jobs.newest_at(connection, job.provider, job.base_url)
     if witness is None:
         return True
     try:

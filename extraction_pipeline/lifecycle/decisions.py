@@ -4,7 +4,7 @@ documents that ended without a record. Each decision is kept with its reason."""
 from collections.abc import Sequence
 
 from extraction_pipeline.errors import LedgerError
-from extraction_pipeline.ledger import items, jobs
+from extraction_pipeline.ledger import items, jobs, provider_jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
@@ -26,7 +26,7 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
     with job_lock(pipeline.engine, job_id) as held:
         with pipeline.engine.connect() as connection:
             job = jobs.job_by_id(connection, job_id)
-            other = jobs.key_of(connection, job.provider, provider_job_id)
+            other = provider_jobs.key_of(connection, job.provider, provider_job_id)
         _require_unknown_fate(job, held)
         if other not in (None, job.job_key):
             raise LedgerError(

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection
 
-from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger import jobs, provider_jobs
 from extraction_pipeline.providers.base import BatchProvider
 
 TOO_LARGE = "too_large_for_provider"
@@ -20,7 +20,7 @@ def queue_full(connection: Connection, provider: BatchProvider, job: jobs.JobRow
     limits = provider.limits
     if limits.jobs_at_once is None and limits.queued_bytes is None:
         return None
-    under_way, queued = jobs.under_way(connection, provider.name, provider.base_url)
+    under_way, queued = provider_jobs.under_way(connection, provider.name, provider.base_url)
     if under_way == 0:
         return None
     if limits.jobs_at_once is not None and under_way >= limits.jobs_at_once:
@@ -32,6 +32,8 @@ def queue_full(connection: Connection, provider: BatchProvider, job: jobs.JobRow
 
 def bytes_per_job(connection: Connection, provider: BatchProvider) -> int:
     """How large jobs are made: half of what was last refused for its size, if anything was."""
-    refused = jobs.smallest_refused(connection, provider.name, provider.base_url, QUEUE_FULL_CODES)
+    refused = provider_jobs.smallest_refused(
+        connection, provider.name, provider.base_url, QUEUE_FULL_CODES
+    )
     most = provider.limits.bytes_per_job
     return most if refused is None else min(most, refused // 2)

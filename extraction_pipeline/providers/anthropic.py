@@ -44,9 +44,8 @@ from extraction_pipeline.providers.deletion import delete
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
-from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.http_provider import HttpProvider
 from extraction_pipeline.providers.identifiers import path_segment
-from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.lines_in_array import lines_in_array
 from extraction_pipeline.providers.paging import pages_by_id
 from extraction_pipeline.providers.wire import named
@@ -65,18 +64,16 @@ LATEST_ARRIVAL = timedelta(hours=1)
 _LONGEST_LINE = 32 * 1024 * 1024
 
 
-class AnthropicBatchProvider:
+class AnthropicBatchProvider(HttpProvider):
     """A `BatchProvider` over Anthropic's wire format."""
 
     def __init__(
         self, name: str, endpoint: ProviderEndpoint, limits: ProviderLimits = LIMITS
     ) -> None:
         headers = {"x-api-key": endpoint.api_key, "anthropic-version": VERSION}
-        self._name = name
-        self._endpoint = endpoint
-        self._limits = narrowed(limits, endpoint.limits)
-        self._http = HttpClient(
+        super().__init__(
             endpoint,
+            limits,
             ProviderDialect(
                 provider=name,
                 headers={key: value for key, value in headers.items() if value is not None},
@@ -84,21 +81,6 @@ class AnthropicBatchProvider:
                 request_id_header="request-id",
             ),
         )
-
-    @property
-    def name(self) -> str:
-        """The name that collections and the ledger use."""
-        return self._name
-
-    @property
-    def base_url(self) -> str:
-        """Where calls go, without credentials."""
-        return self._endpoint.base_url
-
-    @property
-    def limits(self) -> ProviderLimits:
-        """What one job may hold."""
-        return self._limits
 
     @property
     def files(self) -> None:

@@ -45,9 +45,8 @@ from extraction_pipeline.providers.gemini_wire import (
     OperationPage,
     WireOperation,
 )
-from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.http_provider import HttpProvider
 from extraction_pipeline.providers.identifiers import checked_job_key
-from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.paging import pages_by_token
 from extraction_pipeline.providers.wire import as_line, named, parse_json
 
@@ -58,18 +57,16 @@ LIMITS = ProviderLimits(
 other clients keep to. Results are kept for six weeks."""
 
 
-class GeminiBatchProvider:
+class GeminiBatchProvider(HttpProvider):
     """A `BatchProvider` over Gemini's wire format."""
 
     def __init__(
         self, name: str, endpoint: ProviderEndpoint, limits: ProviderLimits = LIMITS
     ) -> None:
-        self._name = name
-        self._endpoint = endpoint
-        self._limits = narrowed(limits, endpoint.limits)
         key = endpoint.api_key
-        self._http = HttpClient(
+        super().__init__(
             endpoint,
+            limits,
             ProviderDialect(
                 provider=name,
                 headers={"x-goog-api-key": key} if key is not None else {},
@@ -79,21 +76,6 @@ class GeminiBatchProvider:
             ),
         )
         self._files = GeminiFiles(name, endpoint.base_url, self._http)
-
-    @property
-    def name(self) -> str:
-        """The name that collections and the ledger use."""
-        return self._name
-
-    @property
-    def base_url(self) -> str:
-        """Where calls go, without credentials."""
-        return self._endpoint.base_url
-
-    @property
-    def limits(self) -> ProviderLimits:
-        """What one job may hold."""
-        return self._limits
 
     @property
     def files(self) -> GeminiFiles:

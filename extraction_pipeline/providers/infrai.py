@@ -32,7 +32,7 @@ from extraction_pipeline.providers.contract_reading import Reading
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
-from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.http_provider import HttpProvider
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
 from extraction_pipeline.providers.infrai_contract import CALLS_BY_CAPABILITY, CONTRACT
 from extraction_pipeline.providers.infrai_discovery import CapabilityContract, read_contract
@@ -51,7 +51,6 @@ from extraction_pipeline.providers.infrai_translation import (
     status_within,
 )
 from extraction_pipeline.providers.infrai_wire import NewJob, WireJob, read_data, read_items
-from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.lines_in_array import lines_in_array
 from extraction_pipeline.providers.wire import as_line
 
@@ -66,18 +65,16 @@ DEDUPLICATION = timedelta(hours=23)
 hours, less a margin for clocks and for the call itself."""
 
 
-class InfraiBatchProvider:
+class InfraiBatchProvider(HttpProvider):
     """A `BatchProvider` over Infrai's wire format."""
 
     def __init__(
         self, name: str, endpoint: ProviderEndpoint, limits: ProviderLimits = LIMITS
     ) -> None:
-        self._name = name
-        self._endpoint = endpoint
-        self._limits = narrowed(limits, endpoint.limits)
         key = endpoint.api_key
-        self._http = HttpClient(
+        super().__init__(
             endpoint,
+            limits,
             ProviderDialect(
                 provider=name,
                 headers={"Authorization": f"Bearer {key}"} if key is not None else {},
@@ -87,21 +84,6 @@ class InfraiBatchProvider:
                 request_id_within=request_id_within,
             ),
         )
-
-    @property
-    def name(self) -> str:
-        """The name that collections and the ledger use."""
-        return self._name
-
-    @property
-    def base_url(self) -> str:
-        """Where calls go, without credentials."""
-        return self._endpoint.base_url
-
-    @property
-    def limits(self) -> ProviderLimits:
-        """What one job may hold."""
-        return self._limits
 
     @property
     def files(self) -> None:

@@ -30,9 +30,8 @@ from extraction_pipeline.providers.contract_reading import Reading, read_first_p
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import CallRefused
-from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.http_provider import HttpProvider
 from extraction_pipeline.providers.identifiers import checked_job_key, path_segment
-from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.openai_contract import CONTRACT
 from extraction_pipeline.providers.openai_files import OpenAIFiles, payload_name
 from extraction_pipeline.providers.openai_translation import (
@@ -55,7 +54,7 @@ LIMITS = ProviderLimits(
 """From OpenAI's batch guide; 200 MB are taken as the smaller, decimal number."""
 
 
-class OpenAIBatchProvider:
+class OpenAIBatchProvider(HttpProvider):
     """A `BatchProvider` over OpenAI's wire format."""
 
     def __init__(
@@ -66,11 +65,9 @@ class OpenAIBatchProvider:
             "OpenAI-Organization": endpoint.organization,
             "OpenAI-Project": endpoint.project,
         }
-        self._name = name
-        self._endpoint = endpoint
-        self._limits = narrowed(limits, endpoint.limits)
-        self._http = HttpClient(
+        super().__init__(
             endpoint,
+            limits,
             ProviderDialect(
                 provider=name,
                 headers={key: value for key, value in headers.items() if value is not None},
@@ -78,21 +75,6 @@ class OpenAIBatchProvider:
                 request_id_header="x-request-id",
             ),
         )
-
-    @property
-    def name(self) -> str:
-        """The name that collections and the ledger use."""
-        return self._name
-
-    @property
-    def base_url(self) -> str:
-        """Where calls go, without credentials."""
-        return self._endpoint.base_url
-
-    @property
-    def limits(self) -> ProviderLimits:
-        """What one job may hold."""
-        return self._limits
 
     @property
     def files(self) -> OpenAIFiles:

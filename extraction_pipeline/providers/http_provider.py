@@ -1,0 +1,34 @@
+"""What all adapters over HTTP have: a name, an endpoint, limits, and one client for their calls."""
+
+from extraction_pipeline.providers.base import ProviderLimits
+from extraction_pipeline.providers.dialect import ProviderDialect
+from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.limits import narrowed
+
+
+class HttpProvider:
+    """The part of a `BatchProvider` that does not depend on the wire format."""
+
+    def __init__(
+        self, endpoint: ProviderEndpoint, limits: ProviderLimits, dialect: ProviderDialect
+    ) -> None:
+        self._endpoint = endpoint
+        self._limits = narrowed(limits, endpoint.limits)
+        self._name = dialect.provider
+        self._http = HttpClient(endpoint, dialect)
+
+    @property
+    def name(self) -> str:
+        """The name that collections and the ledger use."""
+        return self._name
+
+    @property
+    def base_url(self) -> str:
+        """Where calls go, without credentials."""
+        return self._endpoint.base_url
+
+    @property
+    def limits(self) -> ProviderLimits:
+        """What one job may hold, and the account may have under way."""
+        return self._limits
