@@ -11,7 +11,8 @@ from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.ledger.summary import CollectionSummary, summarize
-from extraction_pipeline.lifecycle.collecting import Landing, collect
+from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.landing import Landing
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import poll
 from extraction_pipeline.lifecycle.publishing import Publication, publish_job

@@ -7,7 +7,7 @@ import pytest
 
 from extraction_pipeline.ledger.jobs import StateMoved
 from extraction_pipeline.ledger.states import JobState
-from extraction_pipeline.lifecycle.collecting import FOREIGN_PATIENCE, LAST_LINE_PATIENCE
+from extraction_pipeline.lifecycle.fetching import FOREIGN_PATIENCE, LAST_LINE_PATIENCE
 from extraction_pipeline.providers.errors import CallFailed
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import Hold, answer, drop_before

@@ -1,0 +1,110 @@
+"""Fetching: the results of an ended job are downloaded once, whole, and stored as they came.
+
+What cannot be the whole results of this job is not stored: it is fetched again later.
+"""
+
+from pathlib import Path
+from typing import NoReturn
+
+from extraction_pipeline.ledger import answers, items, jobs
+from extraction_pipeline.lifecycle.naming import custom_id_prefix
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.result_lines import line_chunks, read_lines
+from extraction_pipeline.lifecycle.scratch import scratch_file
+from extraction_pipeline.providers.base import (
+    BatchProvider,
+    FailureKind,
+    RequestCounts,
+    ResultReference,
+    UndecodableResult,
+)
+from extraction_pipeline.providers.errors import CallFailed
+
+LAST_LINE_PATIENCE = 3
+"""Fetches of a file whose last line is cut before it counts as a line that cannot be read."""
+
+FOREIGN_PATIENCE = 10
+"""Fetches of results that hold nothing of the job's own before its documents are given up."""
+
+
+def fetch(
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    job: jobs.JobRow,
+    result: ResultReference,
+    counts: RequestCounts,
+) -> tuple[int, str]:
+    """(id, content hash) of a stored result stream; fetched only if it was not before."""
+    with pipeline.engine.connect() as connection:
+        known = answers.result_file(connection, job.id, result.kind.value)
+    if known is not None:
+        return known
+    with scratch_file(pipeline.settings) as path:
+        with provider.download(result) as chunks, path.open("wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+        _require_whole(path, pipeline, provider, job)
+        _require_ours(path, pipeline, provider, job, counts)
+        size = path.stat().st_size
+        content_hash = pipeline.store.put_file(path)
+    with pipeline.engine.begin() as connection:
+        file_id = answers.add_result_file(
+            connection, job.id, result.kind.value, result.reference, content_hash, size
+        )
+    return file_id, content_hash
+
+
+def _require_whole(
+    path: Path, pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow
+) -> None:
+    """Refuse a body that was cut in mid-line under a good status, as often as is sensible."""
+    last = b""
+    with path.open("rb") as file:
+        for line in file:
+            last = line
+    if not last or last.endswith(b"\n") or job.trouble_count >= LAST_LINE_PATIENCE:
+        return
+    try:
+        provider.decode_result(last)
+    except UndecodableResult:
+        try_later(pipeline, job, "has results that were cut short; they are fetched again")
+
+
+def _require_ours(
+    path: Path,
+    pipeline: Pipeline,
+    provider: BatchProvider,
+    job: jobs.JobRow,
+    counts: RequestCounts,
+) -> None:
+    """Refuse a body without one row of this job, such as a gateway's page under a good status.
+
+    Taken for the results it would end every member as missing, and all would be bought again.
+    """
+    empty = path.stat().st_size == 0 and not counts.completed
+    if job.trouble_count >= FOREIGN_PATIENCE or empty:
+        return
+    prefix = custom_id_prefix(job.job_key).encode()
+    with path.open("rb") as file:
+        ours = any(prefix in line for line in file)
+    if not ours and not _names_documents_of(path, pipeline, provider, job):
+        try_later(pipeline, job, "got results of another job, or none; they are fetched again")
+
+
+def _names_documents_of(
+    path: Path, pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow
+) -> bool:
+    """Whether a row names a document of this job by its hash."""
+    with path.open("rb") as file, pipeline.engine.connect() as connection:
+        for lines in line_chunks(file):
+            hashes = [one.document_hash for one in read_lines(provider, lines) if one.document_hash]
+            if items.items_by_document_hash(connection, job.id, hashes):
+                return True
+    return False
+
+
+def try_later(pipeline: Pipeline, job: jobs.JobRow, why: str) -> NoReturn:
+    """Let an ended job be collected again later. Raises `CallFailed` with the reason."""
+    with pipeline.engine.begin() as connection:
+        jobs.postpone(connection, job, pipeline.settings.poll_seconds, trouble=True)
+    raise CallFailed(f"Job {job.job_key} {why}.", kind=FailureKind.TRANSPORT)
