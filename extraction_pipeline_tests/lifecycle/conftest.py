@@ -3,6 +3,7 @@
 What a test asks of the server, it asks by job key; the database it leaves is emptied."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,15 @@ def connected(workplace: Workplace, proxy: Proxy) -> Iterator[Pipeline]:
 def driven(connected: Pipeline, shared_server: ServerProcess) -> Driven:
     """The collection `notes` of that pipeline, with the steps that tests take."""
     return Driven(connected, shared_server)
+
+
+@pytest.fixture
+def notes(workplace: Workplace) -> Path:
+    """The folder of the collection `notes`."""
+    return workplace.documents / "notes"
+
+
+@pytest.fixture
+def local(driven: Driven) -> Driven:
+    """The collection as it is; nothing here calls a provider."""
+    return driven

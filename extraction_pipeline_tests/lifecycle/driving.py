@@ -24,6 +24,13 @@ from extraction_pipeline_tests.batch_server.process import ServerProcess, wait_u
 
 ACTOR = "test"
 
+SOURCES = (
+    "SELECT s.path, d.document_hash, s.problem IS NOT NULL, s.vanished_at IS NOT NULL"
+    " FROM extraction.document_sources s LEFT JOIN extraction.documents d ON d.id = s.document_id"
+    " ORDER BY s.id"
+)
+"""Path, document, whether it is a problem, and whether it is gone."""
+
 
 @dataclass(frozen=True)
 class Driven:
@@ -136,3 +143,8 @@ class Driven:
     def audited(self) -> Counter[str]:
         """How many audit rows there are by event."""
         return Counter(row[0] for row in self.rows("SELECT event FROM extraction.audit_events"))
+
+
+def current(driven: Driven) -> dict[str, str | None]:
+    """Document by path, of what is there now."""
+    return {row[0]: row[1] for row in driven.rows(SOURCES) if not row[3]}
