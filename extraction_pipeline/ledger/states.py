@@ -89,6 +89,7 @@ class AuditEvent(StrEnum):
     DUPLICATE_JOB = "duplicate_job"
     FOREIGN_RESULT = "foreign_result"
     REPEATED_RESULT = "repeated_result"
+    CANCEL_ASKED = "cancel_asked"
     DOCUMENTS_RELEASED = "documents_released"
     DOCUMENT_REVISED = "document_revised"
     CEILING_REACHED = "ceiling_reached"

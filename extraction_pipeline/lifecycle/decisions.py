@@ -12,6 +12,7 @@ from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sending import mark_submitted
 from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.http_failures import safe_token
 
 OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
 
@@ -50,6 +51,33 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
                 job=job.id,
                 details={"job_id": status.job_id, "reason": reason},
             )
+
+
+def cancel(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> str:
+    """Ask the provider to stop a batch; returns the state that it says.
+
+    Nothing is changed here: the batch is polled to its end, what was answered by then lands, and
+    the rest is given back without an attempt being counted. Raises `LedgerError` for a job that is
+    not with the provider, and `ProviderError`.
+    """
+    with pipeline.engine.connect() as connection:
+        job = jobs.job_by_id(connection, job_id)
+    if job.state is not JobState.SUBMITTED or job.job_id is None:
+        raise LedgerError(
+            f"Job {job.job_key} is {job.state.value}.",
+            remedy="Only a job that the provider works on can be cancelled.",
+        )
+    status = pipeline.provider(job.provider).cancel(job.job_id)
+    with pipeline.engine.begin() as connection:
+        jobs.due_now(connection, job.id)
+        note(
+            connection,
+            AuditEvent.CANCEL_ASKED,
+            actor,
+            job=job.id,
+            details={"reason": reason},
+        )
+    return safe_token(status.provider_state) or "unknown"
 
 
 def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:

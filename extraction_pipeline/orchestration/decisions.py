@@ -7,7 +7,7 @@ from pydantic import Field
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import jobs as ledger_jobs
-from extraction_pipeline.lifecycle.decisions import adopt, give_up, release
+from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up, release
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import record_submission, recorder
@@ -22,8 +22,8 @@ class AdoptConfig(Config):
     reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
-class GiveUpConfig(Config):
-    """A batch job that is held."""
+class DecidedJobConfig(Config):
+    """A batch job of ours, and why something is decided about it."""
 
     job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
     reason: str = Field(min_length=1, description="Why; without anything about a patient.")
@@ -52,9 +52,20 @@ def adopt_found_batch(
     context.add_output_metadata({"recorded": recorded})
 
 
+@op(description="Ask the provider to stop a batch that it works on.")
+def cancel_submitted_batch(
+    context: OpExecutionContext, config: DecidedJobConfig, pipeline: PipelineResource
+) -> None:
+    """Cancel; the sensor brings what was answered by then."""
+    with pipeline.working() as opened:
+        job_row = job_of(opened, config.job_key)
+        state = cancel(opened, job_row.id, context.run_id, config.reason)
+    context.add_output_metadata({"state": state})
+
+
 @op(description="Give up a batch job that is held, because its answers will never come.")
 def give_up_held_batch(
-    context: OpExecutionContext, config: GiveUpConfig, pipeline: PipelineResource
+    context: OpExecutionContext, config: DecidedJobConfig, pipeline: PipelineResource
 ) -> None:
     """End the members without an answer, so that they may be asked about again."""
     with pipeline.working() as opened:
@@ -105,6 +116,16 @@ def adopt_batch() -> None:
 
 @job(
     tags=OURS,
+    description="Ask the provider to stop a batch. What was answered by then is published, the "
+    "rest waits for the next submission.",
+)
+def cancel_batch() -> None:
+    """Cancel job."""
+    cancel_submitted_batch()
+
+
+@job(
+    tags=OURS,
     description="Give up a batch job that is held. Its documents are asked about again by the next "
     "night, backfill or submit_missing, which may cost a second inference.",
 )
@@ -123,4 +144,9 @@ def release_documents() -> None:
     release_failed_documents()
 
 
-DECISIONS: Sequence[JobDefinition] = (adopt_batch, give_up_batch, release_documents)
+DECISIONS: Sequence[JobDefinition] = (
+    adopt_batch,
+    cancel_batch,
+    give_up_batch,
+    release_documents,
+)

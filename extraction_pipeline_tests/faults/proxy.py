@@ -36,6 +36,7 @@ class Route(NamedTuple):
 UPLOAD = Route("POST", r"/v1/files")
 CREATE = Route("POST", r"/v1/batches")
 POLL = Route("GET", r"/v1/batches/[^/]+")
+CANCEL = Route("POST", r"/v1/batches/[^/]+/cancel")
 LIST = Route("GET", r"/v1/batches")
 FILE = Route("GET", r"/v1/files/[^/]+")
 DELETE_FILE = Route("DELETE", r"/v1/files/[^/]+")

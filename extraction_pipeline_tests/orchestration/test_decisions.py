@@ -1,10 +1,12 @@
 """What a person decides, from the launchpad: it is done once, and kept with its reason."""
 
+from dataclasses import replace
+
 import requests
 from dagster import ExecuteInProcessResult
 
-from extraction_pipeline_tests.faults.actions import answer, forward_then_drop
-from extraction_pipeline_tests.faults.proxy import CREATE, LIST, Proxy
+from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
+from extraction_pipeline_tests.faults.proxy import CANCEL, CREATE, LIST, POLL, Proxy
 from extraction_pipeline_tests.faults.result_rows import said
 from extraction_pipeline_tests.orchestration.installed import Installed, keys
 
@@ -87,3 +89,29 @@ def test_documents_that_failed_for_good_are_asked_about_once_more(
     )
     assert details["reason"] == REASON
     assert len(details["documents"]) == 1
+
+
+def test_a_batch_that_is_cancelled_gives_its_documents_back(
+    installed: Installed, proxy: Proxy
+) -> None:
+    hashes = installed.with_documents(2)
+    assert installed.submit().success
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    chosen = {"job_key": key, "reason": REASON}
+    cancelled = saying(status="cancelled", output_file_id=None, request_counts=None)
+    proxy.plan(CANCEL, cancelled)
+    proxy.plan(POLL, cancelled, times=None)
+    assert installed.run("cancel_batch", "cancel_submitted_batch", chosen).success
+    assert proxy.count(CANCEL) == 1
+    behind = replace(installed, pipeline=installed.workplace.open())
+    behind.driver().wait()
+    assert (
+        installed.query("SELECT state || failure_reason FROM extraction.batch_items")
+        == ["releasedcancelled"] * 2
+    )
+    again = installed.run("cancel_batch", "cancel_submitted_batch", chosen)
+    assert "Only a job that the provider works on" in cause(again)
+    proxy.forget_plans()
+    installed.finish()
+    assert installed.ledger_keys() == keys(hashes)
+    assert installed.query("SELECT max(attempt) FROM extraction.batch_items") == [2]
