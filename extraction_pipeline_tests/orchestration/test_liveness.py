@@ -144,13 +144,15 @@ def test_a_real_run_holds_its_lock_from_its_first_step_on(
 
 @pytest.fixture
 def held_table(installed: Installed) -> Iterator[threading.Event]:
-    """Nobody can read `extraction.extractions` until this is set."""
+    """Nobody can read `extraction.documents` until this is set."""
     release, taken = threading.Event(), threading.Event()
     engine = create_engine(url_of(installed).replace("postgresql:", "postgresql+psycopg2:"))
 
     def hold() -> None:
         with engine.begin() as connection:
-            connection.execute(text("LOCK TABLE extraction.extractions IN ACCESS EXCLUSIVE MODE"))
+            connection.execute(
+                text("LOCK TABLE extraction.documents IN ACCESS EXCLUSIVE MODE")
+            )
             taken.set()
             release.wait(30)
 
