@@ -22,7 +22,7 @@ from extraction_pipeline.ledger.published import richest_record
 from extraction_pipeline.ledger.summary import CollectionSummary, summarize
 from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.recipes import type_of
-from extraction_pipeline.orchestration.driving import Driver, Target
+from extraction_pipeline.orchestration.driving import Driver, RunFailed, Target
 from extraction_pipeline.reports.record_view import in_schema_order, render_record
 from extraction_pipeline.reports.table import render_table
 from extraction_pipeline.settings import load_settings
@@ -73,12 +73,14 @@ def demonstrate(given: Path | None, *, as_json: bool, show_record: bool) -> int:
     started = time.monotonic()
     with driving(load_settings(), say) as driver:
         chosen = _collections_with_source(driver, corpus)
-        outcome = _drive(driver, chosen, started)
+        outcome, unread = _drive(driver, chosen, started)
         if as_json:
             click.echo(orjson.dumps(outcome.as_json()).decode())
         else:
             _show(driver, chosen, outcome, with_record=corpus is None or show_record)
             _show_way_on(settings.home, chosen, corpus)
+    if unread is not None:
+        raise unread
     return 1 if outcome.waiting else 0
 
 
@@ -112,8 +114,16 @@ def _exists(collection: Collection) -> bool:
     return isinstance(source, FolderSource) and Path(source.path or "").is_dir()
 
 
-def _drive(driver: Driver, chosen: list[Collection], started: float) -> Outcome:
-    driver.scan([collection.name for collection in chosen])
+def _drive(
+    driver: Driver, chosen: list[Collection], started: float
+) -> tuple[Outcome, RunFailed | None]:
+    """Everything once. A source that cannot be read keeps nothing else back; it is told at the
+    end."""
+    unread: RunFailed | None = None
+    try:
+        driver.scan([collection.name for collection in chosen])
+    except RunFailed as failure:
+        unread = failure
     driver.finish([Target(collection.name, collection.active_version) for collection in chosen])
     with driver.pipeline.engine.connect() as connection:
         summaries = {
@@ -126,12 +136,13 @@ def _drive(driver: Driver, chosen: list[Collection], started: float) -> Outcome:
             for collection in chosen
         }
     sent = driver.submitted()
-    return Outcome(
+    outcome = Outcome(
         summaries,
         sum(one.jobs for one in sent),
         sum(one.requests for one in sent),
         time.monotonic() - started,
     )
+    return outcome, unread
 
 
 def _show(driver: Driver, chosen: list[Collection], outcome: Outcome, *, with_record: bool) -> None:

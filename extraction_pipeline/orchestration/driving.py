@@ -99,8 +99,8 @@ class Driver:
         all, and `ProviderError` where nothing will be before somebody has acted."""
         self.tell(f"submitting {target.collection} at {target.version}")
         failure = self._submit(target)
-        if failure is not None and failure.needs_person:
-            raise _stopped(failure.cause)
+        if failure is not None and not failure.mends:
+            raise failure.error()
         return failure is None
 
     def _submit(self, target: Target) -> "_Failed | None":
@@ -109,9 +109,7 @@ class Driver:
             "submit_missing_documents",
             {"collection": target.collection, "extraction_version": target.version},
         )
-        if failure is not None and not failure.needs_nobody:
-            raise failure.error()
-        if failure is not None:
+        if failure is not None and failure.mends:
             self.tell(failure.cause)
         with self.pipeline.engine.connect() as connection:
             collection = self.pipeline.collection(target.collection)
@@ -123,8 +121,9 @@ class Driver:
     def finish(self, targets: Sequence[Target]) -> None:
         """Submit and wait, as often as attempts are left for answers that failed.
 
-        A target whose account or address is refused does not keep the others from their end.
-        Raises `NothingWorks`, `RunFailed` and `ProviderError`.
+        A target that cannot be submitted (its account is refused, its ceiling would be passed, its
+        recipe has changed) does not keep the others from their end. Raises `NothingWorks`,
+        `RunFailed` and `ProviderError`.
         """
         rounds = max(
             self.pipeline.collection(target.collection).version(target.version).max_attempts
@@ -136,12 +135,14 @@ class Driver:
                 again = f" again: {count} wait" if count else ""
                 self.tell(f"submitting {target.collection} at {target.version}{again}")
             sent = {target: self._submit(target) for target in left}
-            refused = [one.cause for one in sent.values() if one is not None and one.needs_person]
-            going = [target for target, one in sent.items() if one is None or not one.needs_person]
+            broken = [one for one in sent.values() if one is not None and not one.mends]
+            going = [target for target, one in sent.items() if one is None or one.mends]
             if going:
                 self.wait(going, trouble=any(sent[target] for target in going))
-            if refused:
-                raise _stopped(refused[0])
+            if broken:
+                for other in broken[1:]:
+                    self.tell(other.cause)
+                raise broken[0].error()
             waiting = {target: self._waiting(target) for target in targets}
             left = {target: count for target, count in waiting.items() if count}
             if not left:
@@ -266,7 +267,14 @@ class _Failed:
     needs_person: bool = False
     exit_code: int = RunFailed.exit_code
 
-    def error(self) -> RunFailed:
+    @property
+    def mends(self) -> bool:
+        """Whether the sensor carries on what is left, without anybody's help."""
+        return self.needs_nobody and not self.needs_person
+
+    def error(self) -> ExtractionPipelineError:
+        if self.needs_nobody:
+            return _stopped(self.cause)
         return RunFailed(self.cause, self.exit_code)
 
 

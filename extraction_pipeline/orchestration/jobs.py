@@ -26,7 +26,7 @@ from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.lifecycle.submission import submit_documents
 from extraction_pipeline.orchestration.decisions import DECISIONS, job_of
-from extraction_pipeline.orchestration.failures import NEEDS_PERSON
+from extraction_pipeline.orchestration.failures import EXIT_CODE, NEEDS_PERSON
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import (
     reconcile,
@@ -93,6 +93,7 @@ def scan_documents(
     """Scan collections and write the first stage's records."""
     found: dict[str, int] = {}
     faults: list[str] = []
+    codes: list[int] = []
     with pipeline.working() as opened:
         chosen = config.collections or sorted(opened.collections)
         for name in chosen:
@@ -106,6 +107,7 @@ def scan_documents(
                 if len(chosen) == 1:
                     raise
                 faults.append(f"{name}: {error}")
+                codes.append(error.exit_code)
                 continue
             found |= {
                 f"{name}: new": len(report.new),
@@ -120,7 +122,7 @@ def scan_documents(
         raise Failure(
             description=f"{len(faults)} of {len(chosen)} collections could not be scanned, the "
             f"others were: {' '.join(faults)}",
-            metadata={"found": MetadataValue.json(found)},
+            metadata={"found": MetadataValue.json(found), EXIT_CODE: codes[0]},
             allow_retries=False,
         )
     context.add_output_metadata(found)

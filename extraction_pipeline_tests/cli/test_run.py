@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
 
 from extraction_pipeline.ledger.summary import Submitted, submitted_by
@@ -45,6 +46,18 @@ def test_a_missing_source_has_the_exit_code_of_a_source(
     done = typed(installation, *command)
     assert done.returncode == 4, done.stderr
     assert done.stderr.splitlines()[-1].startswith("Error: The source's folder")
+
+
+def test_one_missing_source_keeps_no_other_collection_from_its_records(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, 1)
+    other = installation.yaml.read_text().replace("name: letters", "name: away")
+    away = other.replace(str(tmp_path / "documents"), str(tmp_path / "not_mounted"))
+    installation.yaml.with_name("away.yaml").write_text(away)
+    done = typed(installation, "demo", "--json")
+    assert done.returncode == 4, done.stderr
+    assert "away: The source's folder" in done.stderr.splitlines()[-1]
+    counts = orjson.loads(done.stdout)["collections"]
+    assert (counts["letters"]["published"], counts["away"]["documents"]) == (1, 0)
 
 
 def test_what_others_send_at_the_same_time_is_not_counted(

@@ -9,7 +9,7 @@ import pytest
 from dagster import DagsterRunStatus
 
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.orchestration.driving import Driver, NothingWorks, RunFailed
+from extraction_pipeline.orchestration.driving import Driver, NothingWorks, RunFailed, Target
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline_tests.faults.actions import answer, saying
@@ -178,3 +178,14 @@ def test_only_what_the_driver_was_started_for_is_waited_for(
     others = "SELECT poll_count FROM extraction.batch_jobs WHERE job_key = 'others'"
     assert installed.query(others) == [0]
     assert proxy.count(POLL) > polls
+
+
+def test_a_target_that_cannot_be_submitted_keeps_no_other_from_its_end(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    hashes = installed.with_documents(2)
+    more = installed.redeclared("  v2: {provider: openai, model: some-model}\n")
+    with pytest.raises(RunFailed, match="needs an API key"):
+        more.driver().finish([Target("notes", "v2"), NOTES])
+    assert more.materialized("extractions") == keys(hashes)

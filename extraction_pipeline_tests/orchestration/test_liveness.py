@@ -150,9 +150,7 @@ def held_table(installed: Installed) -> Iterator[threading.Event]:
 
     def hold() -> None:
         with engine.begin() as connection:
-            connection.execute(
-                text("LOCK TABLE extraction.documents IN ACCESS EXCLUSIVE MODE")
-            )
+            connection.execute(text("LOCK TABLE extraction.documents IN ACCESS EXCLUSIVE MODE"))
             taken.set()
             release.wait(30)
 
