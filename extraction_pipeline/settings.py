@@ -89,6 +89,10 @@ class Settings(BaseSettings):
     read_timeout: Seconds = Field(
         default=120.0, description="Seconds to wait for uploads, create calls and results."
     )
+    send_timeout: Seconds = Field(
+        default=900.0,
+        description="Seconds that a create call which carries its payload may last.",
+    )
     poll_timeout: Seconds = Field(
         default=10.0, description="Seconds to wait for a small reading, such as a status."
     )

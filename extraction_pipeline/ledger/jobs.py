@@ -307,6 +307,38 @@ def seconds_since_submit(connection: Connection, job: int) -> float:
     )
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """Since when, in seconds by the clock of the database, it is not known what became of the last
+    create call: since it began, and since it was given up. `sender_lost` says that its end was not
+    seen."""
+
+    since_submit: float
+    since_given_up: float
+    sender_lost: bool
+
+
+def doubt(connection: Connection, job: int) -> Doubt:
+    """What is known of a call whose outcome is not."""
+    row = connection.execute(
+        text("""
+            SELECT extract(epoch FROM clock_timestamp() - j.submit_started_at) AS submit,
+                   extract(epoch FROM clock_timestamp()
+                           - greatest(j.submit_started_at, a.at)) AS given_up,
+                   coalesce(a.details->>'sender' = 'lost', false) AS lost
+            FROM extraction.batch_jobs j
+            LEFT JOIN LATERAL (
+                SELECT at, details FROM extraction.audit_events
+                WHERE batch_job_id = j.id AND event = 'job_unresolved'
+                  AND details->>'sender' IS DISTINCT FROM 'asked_again'
+                ORDER BY at DESC, id DESC LIMIT 1) a ON true
+            WHERE j.id = :job
+        """),
+        {"job": job},
+    ).one()
+    return Doubt(float(row.submit), float(row.given_up), row.lost)
+
+
 def note_reading(
     connection: Connection,
     job: JobRow,

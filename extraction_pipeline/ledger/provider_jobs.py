@@ -2,6 +2,7 @@
 a job may be."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import Connection, text
 
@@ -63,3 +64,17 @@ def key_of(connection: Connection, provider: str, job_id: str) -> str | None:
         {"provider": provider, "job_id": job_id},
     ).scalar_one_or_none()
     return key
+
+
+def ids_since(connection: Connection, provider: str, since: datetime) -> list[str]:
+    """The provider's ids of jobs of ours that it took after `since`, and of the hours before."""
+    return list(
+        connection.execute(
+            text("""
+                SELECT job_id FROM extraction.batch_jobs
+                WHERE provider = :provider AND job_id IS NOT NULL
+                  AND submitted_at > :since - interval '6 hours'
+            """),
+            {"provider": provider, "since": since},
+        ).scalars()
+    )

@@ -6,11 +6,21 @@ meanwhile; and the create call may still be under way, held up between here and 
 
 from enum import StrEnum
 
+from sqlalchemy import Connection
+
 from extraction_pipeline.ledger import jobs, provider_jobs
 from extraction_pipeline.ledger.audit import happened, note
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.errors import CallRefused
+
+SENDER_LOST = {"sender": "lost"}
+"""Details of a job found in mid-call with its lock free: its process is gone, or only its session
+with the database, and then the call may go on."""
+
+
+ASKED_AGAIN = {"sender": "asked_again"}
+"""Details of a job that a person has searched for once more: no call of it was made since."""
 
 
 class Absence(StrEnum):
@@ -21,6 +31,22 @@ class Absence(StrEnum):
     """From now on no call can make it, but one may have since the search."""
     OTHER_ACCOUNT = "other_account"
     """The provider shows nothing of ours: the search was of another account."""
+
+
+def seconds_of_doubt(pipeline: Pipeline, connection: Connection, job: jobs.JobRow) -> float:
+    """Seconds until no call of this job can be on its way any more, and lists must show it.
+
+    They count from when the call was given up, not from when it began: a payload may be sent for
+    long. Where its end was not seen, from the longest that it may have lasted.
+    """
+    settings = pipeline.settings
+    grace = settings.read_timeout + settings.resolve_grace_seconds
+    doubt = jobs.doubt(connection, job.id)
+    left = grace - doubt.since_given_up
+    if doubt.sender_lost and pipeline.provider(job.provider).files is None:
+        longest = settings.send_timeout + settings.connect_timeout
+        left = max(left, longest + grace - doubt.since_submit)
+    return left
 
 
 def require_no_late_job(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Absence:

@@ -9,8 +9,8 @@ from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.ledger.versions import find_version
+from extraction_pipeline.lifecycle.adoption import mark_submitted
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.lifecycle.sending import mark_submitted
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.http_failures import safe_token
 

@@ -83,6 +83,7 @@ def api_endpoint_of(settings: Settings, name: ProviderName) -> ProviderEndpoint:
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
         poll_timeout=settings.poll_timeout,
+        send_timeout=settings.send_timeout,
         anthropic_output=settings.anthropic_output,
         gemini_schema_field=settings.gemini_schema_field,
         infrai_capability=settings.infrai_capability,

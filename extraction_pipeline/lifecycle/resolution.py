@@ -1,8 +1,8 @@
 """Resolving: a create call of unknown outcome is looked for at the provider, never guessed.
 
-Found under its job key, the job is adopted. Not found after the call's time-out and a grace period
-(lists may lag), it is proven absent (see `absence`) and sent again under the same key. As long as
-neither is proven, it waits, and in the end it is held for a person.
+Found under its job key, the job is adopted. Not found when no call can be under way any more, and
+after a grace period (lists may lag), it is proven absent (see `absence`) and sent again under the
+same key. As long as neither is proven, it waits, and in the end it is held for a person.
 """
 
 from dataclasses import replace
@@ -12,24 +12,23 @@ from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState
-from extraction_pipeline.lifecycle.absence import Absence, require_no_late_job
-from extraction_pipeline.lifecycle.naming import custom_id_prefix
+from extraction_pipeline.lifecycle.absence import (
+    ASKED_AGAIN,
+    SENDER_LOST,
+    Absence,
+    require_no_late_job,
+    seconds_of_doubt,
+)
+from extraction_pipeline.lifecycle.adoption import adopt, find
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.lifecycle.sending import Sent, mark_submitted, send
-from extraction_pipeline.providers.base import FoundJob, SearchVerdict, Sought
+from extraction_pipeline.lifecycle.sending import send
+from extraction_pipeline.lifecycle.sent import Sent
+from extraction_pipeline.providers.base import SearchVerdict
 from extraction_pipeline.providers.errors import ProviderError
 
 HOLD_AFTER_SECONDS = 48 * 3600.0
 """By then every batch that could be this job has ended, and what can be proven is proven."""
-
-_WITH_THE_PROVIDER = (
-    JobState.SUBMITTED,
-    JobState.ENDED,
-    JobState.COLLECTED,
-    JobState.PUBLISHED,
-    JobState.FAILED,
-)
 
 NOTHING_OF_OURS = " The present key shows nothing of ours there: is it one of the same account?"
 
@@ -49,9 +48,10 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
         if job.state in (JobState.SUBMITTING, JobState.HELD):
             # Its lock is free: the process that made the call is gone. A held job comes here only
             # when a person asks.
+            details = SENDER_LOST if job.state is JobState.SUBMITTING else ASKED_AGAIN
             with pipeline.engine.begin() as connection:
                 jobs.move(connection, job, JobState.UNRESOLVED)
-                note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
+                note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id, details=details)
                 job = jobs.job_by_id(connection, job.id)
         if job.state is JobState.UNRESOLVED:
             return _search(pipeline, job, actor)
@@ -61,11 +61,11 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
 def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     settings = pipeline.settings
     try:
-        search = pipeline.provider(job.provider).find(_sought(pipeline, job))
+        search = find(pipeline, job)
     except ProviderError as error:
         return _search_failed(pipeline, job, error)
     if search.verdict is SearchVerdict.FOUND:
-        return _adopt(pipeline, job, search.found, actor)
+        return adopt(pipeline, job, search.found, actor)
     here = pipeline.provider(job.provider).base_url
     if not is_same_place(job.base_url, here):
         with pipeline.engine.begin() as connection:
@@ -79,8 +79,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         may_be = f" It may be {', '.join(search.possible)} there." if search.possible else ""
         return _wait_or_hold(pipeline, job, may_be, actor)
     with pipeline.engine.begin() as connection:
-        certain_after = settings.read_timeout + settings.resolve_grace_seconds
-        left = certain_after - jobs.seconds_since_submit(connection, job.id)
+        left = seconds_of_doubt(pipeline, connection, job)
         if left > 0:
             jobs.postpone(connection, job, left, trouble=False)
             what = (
@@ -110,7 +109,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         if search.verdict is SearchVerdict.ABSENT:
             note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
         job = jobs.job_by_id(connection, job.id)
-    return send(pipeline, job, actor)
+    return send(pipeline, job, actor, searched=True)
 
 
 def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -> Sent:
@@ -124,23 +123,6 @@ def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -
     with pipeline.engine.begin() as connection:
         jobs.postpone(connection, job, wait, trouble=True)
     return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
-
-
-def _sought(pipeline: Pipeline, job: jobs.JobRow) -> Sought:
-    assert job.submit_started_at is not None
-    with pipeline.engine.connect() as connection:
-        others = jobs.jobs_in(connection, _WITH_THE_PROVIDER)
-    return Sought(
-        job_key=job.job_key,
-        # An earlier attempt may have been taken late; none was made before the key existed.
-        first_tried_at=job.submit_started_at if job.submit_attempt == 1 else job.created_at,
-        last_tried_at=job.submit_started_at,
-        request_count=job.request_count,
-        custom_id_prefix=custom_id_prefix(job.job_key),
-        known_job_ids=frozenset(
-            other.job_id for other in others if other.provider == job.provider and other.job_id
-        ),
-    )
 
 
 def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, why: str, actor: str) -> Sent:
@@ -173,34 +155,3 @@ def is_same_place(sent_to: str, now: str) -> bool:
     if before.hostname in LOOPBACK and after.hostname in LOOPBACK:
         return before.path == after.path
     return sent_to == now
-
-
-def _adopt(pipeline: Pipeline, job: jobs.JobRow, found: tuple[FoundJob, ...], actor: str) -> Sent:
-    ours, *others = sorted(
-        found, key=lambda one: (one.created_at is None, one.created_at, one.job_id)
-    )
-    with pipeline.engine.begin() as connection:
-        mark_submitted(
-            connection,
-            job,
-            ours.job_id,
-            ours.provider_state,
-            job.submit_http_status,
-            job.submit_request_id,
-        )
-        note(connection, AuditEvent.JOB_ADOPTED, actor, job=job.id, details={"job_id": ours.job_id})
-        for other in others:
-            note(
-                connection,
-                AuditEvent.DUPLICATE_JOB,
-                actor,
-                job=job.id,
-                details={"job_id": other.job_id},
-            )
-    cause = (
-        f"Job {job.job_key} exists {len(found)} times at {job.provider}; {ours.job_id} is kept. "
-        f"Cancel there: {', '.join(other.job_id for other in others)}."
-        if others
-        else None
-    )
-    return Sent(JobState.SUBMITTED, cause)

@@ -10,28 +10,36 @@ been made, so the provider is searched first.
 """
 
 import logging
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from shutil import copyfileobj
 
 from sqlalchemy import Connection
 
-from extraction_pipeline.documents.identity import content_hash_of_stream
-from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import QUEUE_LOCK, lock_until_commit
-from extraction_pipeline.ledger.states import AuditEvent, ItemState, JobState
+from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.ledger.versions import version_by_id
+from extraction_pipeline.lifecycle.adoption import adopt, find, mark_submitted
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
+from extraction_pipeline.lifecycle.payload import build_payload, copy_payload
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.queueing import TOO_LARGE, queue_full
-from extraction_pipeline.lifecycle.recipes import build_request, recipe_from_document
 from extraction_pipeline.lifecycle.scratch import scratch_file
-from extraction_pipeline.providers.base import BatchProvider, FailureKind, ProviderFiles, Submission
-from extraction_pipeline.providers.errors import CallFailed, CallRefused, OutcomeUnknown
-from extraction_pipeline.providers.http_failures import safe_token
+from extraction_pipeline.lifecycle.sent import Sent
+from extraction_pipeline.providers.base import (
+    BatchProvider,
+    FailureKind,
+    ProviderFiles,
+    SearchVerdict,
+    Submission,
+)
+from extraction_pipeline.providers.errors import (
+    CallFailed,
+    CallRefused,
+    OutcomeUnknown,
+    ProviderError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -43,30 +51,21 @@ SPEAKS_OF_THE_PAYLOAD = frozenset({400, 413, 422})
 or a gateway's bad hour."""
 
 
-@dataclass(frozen=True)
-class Sent:
-    """How far a job came. `stop` says that the account, not the job, is at fault, `no_room` that as
-    much is under way as may be, and `given_back` how many requests need smaller jobs, because this
-    one was refused for its size."""
+def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = False) -> Sent:
+    """Build, upload and submit a job whose lock the caller holds.
 
-    state: JobState
-    cause: str | None = None
-    stop: bool = False
-    no_room: bool = False
-    given_back: int = 0
-
-    @property
-    def submitted(self) -> bool:
-        """Whether the provider has the job and its id is written."""
-        return self.state is JobState.SUBMITTED
-
-
-def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
-    """Build, upload and submit a job whose lock the caller holds."""
+    A job that a create call was made for is looked for before another is made, unless it was
+    `searched` for just now: a refusal may be that of a call's own double, where something on the
+    way had sent it twice.
+    """
     if job.state is JobState.PREPARING:
-        job = _build_payload(pipeline, job)
+        job = build_payload(pipeline, job)
     if job.state is not JobState.PREPARED:
         return Sent(job.state)
+    if job.submit_attempt > 0 and not searched:
+        known = _searched(pipeline, job, actor)
+        if known is not None:
+            return known
     provider = pipeline.provider(job.provider)
     with pipeline.engine.begin() as connection:
         if (full := queue_full(connection, provider, job)) is not None:
@@ -75,7 +74,7 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     brought = job.input_id is None
     with scratch_file(pipeline.settings) as payload:
         if brought:
-            _copy_payload(pipeline, job, payload)
+            copy_payload(pipeline, job, payload)
         if files is not None and brought:
             try:
                 job = _upload(pipeline, files, job, payload)
@@ -103,6 +102,32 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         return _create(pipeline, provider, job, submission, actor, judged=brought)
 
 
+def _searched(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent | None:
+    """What became of an earlier create call that was refused; `None` if it made no job."""
+    try:
+        search = find(pipeline, job)
+    except ProviderError as error:
+        with pipeline.engine.begin() as connection:
+            wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
+            jobs.postpone(connection, job, wait, trouble=True)
+        stop = error.kind is FailureKind.ACCOUNT
+        return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}", stop=stop)
+    match search.verdict:
+        case SearchVerdict.FOUND:
+            return adopt(pipeline, job, search.found, actor)
+        case SearchVerdict.UNCERTAIN:
+            with pipeline.engine.begin() as connection:
+                jobs.move(connection, job, JobState.UNRESOLVED)
+                jobs.due_now(connection, job.id)
+                note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
+            return Sent(
+                JobState.UNRESOLVED,
+                f"Job {job.job_key}: its create call was refused, and whether it was taken all the "
+                "same cannot be told yet. It is searched for again.",
+            )
+    return None
+
+
 def _wait_for_room(connection: Connection, job: jobs.JobRow, full: str) -> Sent:
     jobs.postpone(connection, job, SUBMIT_RETRY_SECONDS, trouble=False)
     return Sent(JobState.PREPARED, f"Job {job.job_key} waits: {full}.", no_room=True)
@@ -121,8 +146,19 @@ def _create(
         receipt = provider.submit(submission)
     except OutcomeUnknown as error:
         return _not_known(pipeline, job, error, actor)
-    except (CallFailed, CallRefused) as error:
-        return _not_sent(pipeline, job, error, actor, judged=judged)
+    except CallRefused as error:
+        if judged and _is_final(job, error, carries_payload=submission.payload is not None):
+            # The last look before documents fail or are asked about in other jobs.
+            with pipeline.engine.begin() as connection:
+                jobs.move(connection, job, JobState.PREPARED)
+                job = jobs.job_by_id(connection, job.id)
+            known = _searched(pipeline, job, actor)
+            if known is not None:
+                return known
+        carried = submission.payload is not None
+        return _not_sent(pipeline, job, error, actor, judged=judged, carried=carried)
+    except CallFailed as error:
+        return _not_sent(pipeline, job, error, actor, judged=False)
     try:
         with pipeline.engine.begin() as connection:
             mark_submitted(
@@ -166,31 +202,6 @@ def _not_known(pipeline: Pipeline, job: jobs.JobRow, error: OutcomeUnknown, acto
     )
 
 
-def mark_submitted(
-    connection: Connection,
-    job: jobs.JobRow,
-    provider_job_id: str,
-    provider_state: str,
-    http_status: int | None,
-    request_id: str | None,
-) -> None:
-    """Write the provider's id of a job: from here on it is only ever polled."""
-    jobs.move(
-        connection,
-        job,
-        JobState.SUBMITTED,
-        values={
-            "job_id": provider_job_id,
-            "provider_state": safe_token(provider_state),
-            "submit_http_status": http_status,
-            "submit_request_id": request_id,
-            "trouble_count": 0,
-        },
-        stamp="submitted_at",
-    )
-    jobs.due_now(connection, job.id)
-
-
 def _overtaken(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str, actor: str) -> Sent:
     """Our answer came after somebody else had resolved the job: theirs stands."""
     with pipeline.engine.begin() as connection:
@@ -219,29 +230,46 @@ def _not_sent(
     actor: str,
     *,
     judged: bool,
+    carried: bool = True,
 ) -> Sent:
-    """The provider provably did not take the job: wait, or give it up if it never will.
+    """The provider did not take the job: wait, or give it up if it never will.
 
     `judged` says that the provider had this payload before it for certain: one that was uploaded
-    earlier may be gone, and the refusal mean no more than that.
+    earlier may be gone, and the refusal mean no more than that. `carried` says that the refused
+    call held the payload itself.
     """
     kind = error.kind
-    if judged and error.http_status == TOO_LARGE_STATUS and job.request_count > 1:
-        given_back = _give_up(pipeline, job, error, actor, split=True)
-        return Sent(JobState.REJECTED, f"Job {job.job_key}: {error}", given_back=given_back)
-    if judged and kind is FailureKind.REJECTED and _speaks_of_the_payload(error):
-        _give_up(pipeline, job, error, actor, split=False)
-        return Sent(JobState.REJECTED, f"Job {job.job_key}: {error}")
+    if judged and _is_final(job, error, carries_payload=carried):
+        split = _is_too_large(job, error, carries_payload=carried)
+        ended = _give_up(pipeline, job, error, actor, split=split)
+        return Sent(
+            JobState.REJECTED, f"Job {job.job_key}: {error}", given_back=ended if split else 0
+        )
     with pipeline.engine.begin() as connection:
         # After such a refusal the upload may be gone, so it is brought again.
-        again: dict[str, object] = {"input_id": None} if kind is FailureKind.REJECTED else {}
+        gone = kind is FailureKind.REJECTED or error.http_status == HTTPStatus.NOT_FOUND
+        again: dict[str, object] = {"input_id": None} if gone else {}
         jobs.move(connection, job, JobState.PREPARED, values=again)
         wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
         jobs.postpone(connection, job, wait, trouble=True)
     # With a refusal that is not about the payload, the next job would fare no better.
     elsewhere = kind is FailureKind.REJECTED and not _speaks_of_the_payload(error)
-    stop = kind is FailureKind.ACCOUNT or elsewhere or error.http_status == HTTPStatus.NOT_FOUND
+    stop = kind is FailureKind.ACCOUNT or elsewhere
     return Sent(JobState.PREPARED, f"Job {job.job_key}: {error}", stop=stop)
+
+
+def _is_final(job: jobs.JobRow, error: CallFailed | CallRefused, *, carries_payload: bool) -> bool:
+    """Whether this job will never be taken as it is."""
+    refused = error.kind is FailureKind.REJECTED and _speaks_of_the_payload(error)
+    return refused or _is_too_large(job, error, carries_payload=carries_payload)
+
+
+def _is_too_large(
+    job: jobs.JobRow, error: CallFailed | CallRefused, *, carries_payload: bool
+) -> bool:
+    """Whether smaller jobs would be taken. Of a call of a few bytes, 413 says nothing."""
+    too_large = error.http_status == TOO_LARGE_STATUS
+    return too_large and carries_payload and job.request_count > 1
 
 
 def _speaks_of_the_payload(error: CallFailed | CallRefused) -> bool:
@@ -286,63 +314,6 @@ def _give_up(
     return ended
 
 
-def _build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
-    """Write the payload to the store, and its checksum and its members' ids to the ledger."""
-    provider = pipeline.provider(job.provider)
-    with pipeline.engine.connect() as connection:
-        version = version_by_id(connection, job.version_id)
-    recipe = recipe_from_document(version.recipe)
-    keys: list[items.ItemKeys] = []
-    lost: list[items.Failure] = []
-    with scratch_file(pipeline.settings) as path:
-        with path.open("wb") as payload, pipeline.engine.connect() as connection:
-            for chunk in items.members(connection, job.id, state=ItemState.CLAIMED):
-                for item in chunk:
-                    try:
-                        text = pipeline.store.get(item.text_hash).decode()
-                    except StoreError:
-                        log.error("text %s of a document is not in the store", item.text_hash)
-                        lost.append(
-                            items.Failure(item.id, FailureKind.DATABASE.value, "text_not_stored")
-                        )
-                        continue
-                    built = build_request(
-                        recipe, version.name, job.job_key, item.document_hash, text
-                    )
-                    payload.write(provider.encode_request(built.request) + b"\n")
-                    keys.append(
-                        items.ItemKeys(item.id, built.document_key, built.request.custom_id)
-                    )
-        size = path.stat().st_size
-        stored = pipeline.store.put_file(path) if keys else None
-    with pipeline.engine.begin() as connection:
-        items.fail_items(connection, lost)
-        if stored is None:
-            jobs.move(
-                connection,
-                job,
-                JobState.REJECTED,
-                values={
-                    "failure_kind": FailureKind.DATABASE.value,
-                    "failure_code": "text_not_stored",
-                },
-            )
-        else:
-            for start in range(0, len(keys), items.CHUNK):
-                items.set_keys(connection, keys[start : start + items.CHUNK])
-            jobs.move(
-                connection,
-                job,
-                JobState.PREPARED,
-                values={
-                    "payload_hash": stored,
-                    "payload_bytes": size,
-                    "request_count": len(keys),
-                },
-            )
-        return jobs.job_by_id(connection, job.id)
-
-
 def _upload(
     pipeline: Pipeline, files: ProviderFiles, job: jobs.JobRow, payload: Path
 ) -> jobs.JobRow:
@@ -350,18 +321,3 @@ def _upload(
     with pipeline.engine.begin() as connection:
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": receipt.input_id})
         return jobs.job_by_id(connection, job.id)
-
-
-def _copy_payload(pipeline: Pipeline, job: jobs.JobRow, path: Path) -> None:
-    """Get the payload from the store; its checksum proves that it is what was built."""
-    payload_hash = job.payload_hash
-    assert payload_hash is not None
-    with pipeline.store.open(payload_hash) as stored, path.open("wb") as payload:
-        copyfileobj(stored, payload, 1 << 20)
-    with path.open("rb") as payload:
-        found, _ = content_hash_of_stream(payload)
-    if found != payload_hash:
-        raise StoreError(
-            f"The payload stored as {payload_hash} is damaged: its bytes have another hash.",
-            remedy="Restore it from a backup. Nothing was sent.",
-        )

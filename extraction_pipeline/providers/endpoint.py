@@ -56,7 +56,8 @@ class ProviderEndpoint:
     """Base URL, credentials, time-outs (seconds) and ways of speaking of one provider.
 
     `poll_timeout` is for small readings, many of which must fit into one sensor tick;
-    `read_timeout` for uploads, create calls and results. `organization` and `project` are OpenAI's;
+    `read_timeout` for uploads, create calls and results; `send_timeout` bounds a
+    create call that carries its payload. `organization` and `project` are OpenAI's;
     `anthropic_output` to `infrai_capability` are those of the providers they are named after.
 
     Checked here, because the HTTP library quotes a bad header value, which would be the key, in its
@@ -70,6 +71,7 @@ class ProviderEndpoint:
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
     poll_timeout: float = 10.0
+    send_timeout: float = 900.0
     anthropic_output: AnthropicOutput = AnthropicOutput.FORMAT
     gemini_schema_field: GeminiSchemaField = GeminiSchemaField.RESPONSE_SCHEMA
     infrai_capability: str = "ai.chat"
@@ -88,7 +90,7 @@ class ProviderEndpoint:
                     remedy="Set it again without them.",
                 )
             object.__setattr__(self, name, value)
-        if min(self.connect_timeout, self.read_timeout, self.poll_timeout) <= 0:
+        if min(self.connect_timeout, self.read_timeout, self.poll_timeout, self.send_timeout) <= 0:
             raise ConfigurationError(f"The time-outs for {host} have to be above zero.")
 
     @property

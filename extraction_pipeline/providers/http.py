@@ -26,6 +26,7 @@ from requests.auth import AuthBase
 from urllib3.util import Retry
 
 from extraction_pipeline.providers.base import CallRecord, FailureKind
+from extraction_pipeline.providers.bounded_body import BoundedBody
 from extraction_pipeline.providers.dialect import ErrorReading, ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import (
@@ -120,6 +121,8 @@ class HttpClient:
         """
         unknown = "whether the job exists is not known"
         sent = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
+        if not isinstance(body, bytes):
+            body = BoundedBody(body, self._endpoint.send_timeout)
         with self._session() as session:
             try:
                 answer = self._exchange(session, "POST", path, data=body, headers=sent)

@@ -18,7 +18,7 @@ from extraction_pipeline.lifecycle.polling import poll
 from extraction_pipeline.lifecycle.publishing import Publication, publish_job
 from extraction_pipeline.lifecycle.registration import ScanReport, scan
 from extraction_pipeline.lifecycle.resolution import resolve
-from extraction_pipeline.lifecycle.sending import Sent
+from extraction_pipeline.lifecycle.sent import Sent
 from extraction_pipeline.lifecycle.submission import SubmissionReport, submit_documents
 from extraction_pipeline_tests.batch_server.process import ServerProcess, wait_until
 
@@ -132,6 +132,22 @@ class Driven:
     def execute(self, statement: str, **values: object) -> None:
         with self.pipeline.engine.begin() as connection:
             connection.execute(text(statement), values)
+
+    def later(self, hours: float, job_id: int | None = None) -> None:
+        """Let the create calls of jobs, or of one, lie so many hours further back."""
+        back = {"back": hours * 3600, "job": job_id}
+        self.execute(
+            "UPDATE extraction.batch_jobs"
+            " SET submit_started_at = submit_started_at - make_interval(secs => :back),"
+            " created_at = created_at - make_interval(secs => :back)"
+            " WHERE id = :job OR :job IS NULL",
+            **back,
+        )
+        self.execute(
+            "UPDATE extraction.audit_events SET at = at - make_interval(secs => :back)"
+            " WHERE batch_job_id = :job OR :job IS NULL",
+            **back,
+        )
 
     def items(self) -> Counter[tuple[str, str | None, str | None]]:
         """How many requests there are by state, failure kind and reason."""

@@ -28,11 +28,6 @@ CREATES = {
     "infrai": b"POST /v1/ai/batch/submit ",
 }
 LIST = b"GET /v1/messages/batches?"
-AN_HOUR_AGO = "UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour'"
-DAYS_AGO = (
-    "UPDATE extraction.batch_jobs SET submit_started_at = submit_started_at - interval '49 hours',"
-    " created_at = created_at - interval '49 hours'"
-)
 
 
 class Outside:
@@ -123,7 +118,7 @@ def test_a_batch_that_may_be_ours_is_waited_for_until_its_results_prove_it(
 ) -> None:
     with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
         outside.listed = [batch("other", requests=3), batch("may_be")]
-        driven.execute(AN_HOUR_AGO)  # long past the time after which absence would count
+        driven.later(1)  # long past the time after which absence would count
         sent = driven.resolve(job_id)
         assert sent.state is JobState.UNRESOLVED
         assert "cannot be told yet" in (sent.cause or "")
@@ -146,7 +141,7 @@ def test_a_batch_that_is_known_to_be_another_job_of_ours_leaves_no_doubt(
         driven.scan()
         driven.submit()
         outside.listed = [batch("second")]
-        driven.execute(f"{AN_HOUR_AGO} WHERE id = {job_id}")
+        driven.later(1, job_id)
         outside.created = batch("third")
         assert driven.resolve(job_id).state is JobState.SUBMITTED
         assert driven.job(job_id).job_id == "msgbatch_third"
@@ -157,7 +152,7 @@ def test_a_job_that_is_proven_absent_is_sent_again_with_the_same_body(
     workplace: Workplace, shared_server: ServerProcess
 ) -> None:
     with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
-        driven.execute(AN_HOUR_AGO)
+        driven.later(1)
         outside.created = batch("1")
         assert driven.resolve(job_id).state is JobState.SUBMITTED
         assert driven.job(job_id).input_id is None
@@ -171,7 +166,7 @@ def test_what_stays_uncertain_is_held_and_a_person_can_have_it_searched_for_agai
 ) -> None:
     with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
         outside.listed = [batch("may_be") | {"created_at": None}]
-        driven.execute(DAYS_AGO)
+        driven.later(49)
         sent = driven.resolve(job_id)
         assert sent.state is JobState.HELD
         assert "msgbatch_may_be" in (sent.cause or "") and "held" in (sent.cause or "")
@@ -189,7 +184,7 @@ def test_where_a_repetition_gives_the_same_job_it_is_the_search(
     with lost_at("infrai", workplace, shared_server) as (outside, driven, job_id):
         early = driven.resolve(job_id)
         assert early.state is JobState.UNRESOLVED  # the first call could still be under way
-        driven.execute(AN_HOUR_AGO)
+        driven.later(1)
         outside.created = {"ok": True, "data": {"batch_id": "b1", "state": "queued"}}
         assert driven.resolve(job_id).state is JobState.SUBMITTED
         first, second = outside.creates
@@ -206,13 +201,13 @@ def test_a_repetition_that_the_provider_may_have_forgotten_is_not_made(
 ) -> None:
     with lost_at("infrai", workplace, shared_server) as (outside, driven, job_id):
         if attempts == 2:
-            driven.execute(AN_HOUR_AGO)
+            driven.later(1)
             outside.drops = 1
             assert driven.resolve(job_id).state is JobState.UNRESOLVED
         # A second attempt does not make the first one any younger.
         driven.execute("UPDATE extraction.batch_jobs SET created_at = now() - interval '24 hours'")
         if attempts == 1:
-            driven.execute(AN_HOUR_AGO.replace("1 hour", "24 hours"))
+            driven.later(24)
         sent = driven.resolve(job_id)
         assert sent.state is JobState.UNRESOLVED
         assert "cannot be told yet" in (sent.cause or "")

@@ -22,6 +22,7 @@ from extraction_pipeline_tests.faults.actions import (
     forward_then,
     forward_then_drop,
     meanwhile,
+    page,
 )
 from extraction_pipeline_tests.faults.proxy import (
     CREATE,
@@ -29,10 +30,19 @@ from extraction_pipeline_tests.faults.proxy import (
     FILE,
     LIST,
     UPLOAD,
+    Exchange,
     Fault,
     Proxy,
 )
 from extraction_pipeline_tests.lifecycle.driving import Driven
+
+REFUSED_AFTER_ALL = {
+    "404 of a gateway": page(404),
+    "429": answer(429),
+    "413": answer(413, {"error": {"code": "too_large"}}),
+    "400": answer(400, {"error": {"code": "invalid_request"}}),
+}
+"""Answers to the second of two calls that something on the way made of one."""
 
 ACCEPTED_AND_LOST: dict[str, Callable[[], Fault]] = {
     "connection dropped": lambda: forward_then_drop,
@@ -59,6 +69,41 @@ def test_a_job_that_was_taken_is_adopted_and_made_once(
     assert len(driven.finished(job_id).published) == 3
     assert (driven.creates(job_id), proxy.count(CREATE)) == (1, 1)
     assert driven.audited()["job_adopted"] == 1
+
+
+@pytest.mark.parametrize("refusal", REFUSED_AFTER_ALL.values(), ids=REFUSED_AFTER_ALL)
+def test_a_refusal_after_acceptance_buys_nothing_twice(
+    driven: Driven, workplace: Workplace, proxy: Proxy, refusal: Fault
+) -> None:
+    def doubled(exchange: Exchange) -> None:
+        exchange.forward()
+        refusal(exchange)
+
+    workplace.write(3)
+    proxy.plan(CREATE, doubled)
+    driven.scan()
+    report = driven.submit()
+    (job_id,) = report.jobs
+    assert driven.resolve(job_id).state is JobState.SUBMITTED
+    assert len(driven.finished(job_id).published) == 3
+    assert driven.creates(job_id) == 1
+    assert (proxy.count(CREATE), proxy.count(UPLOAD)) == (1, 1)
+    assert driven.audited()["job_adopted"] == 1
+
+
+def test_absence_counts_from_when_the_call_was_given_up(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    """A payload may have been on its way for longer than any grace period."""
+    workplace.write(1)
+    proxy.plan(CREATE, drop_before)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1h'")
+    sent = driven.resolve(job_id)
+    assert sent.state is JobState.UNRESOLVED
+    assert "counts as absent in" in (sent.cause or "")
+    assert proxy.count(CREATE) == 1
 
 
 def test_a_create_that_never_arrived_is_proven_absent_and_sent_under_the_same_key(
@@ -93,7 +138,7 @@ def test_a_search_that_fails_proves_nothing(
     driven.scan()
     (job_id,) = driven.submit().waiting
     for _ in range(3):
-        driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1h'")
+        driven.later(1)
         sent = driven.resolve(job_id)
         assert sent.state is JobState.UNRESOLVED
         assert "could not be searched for" in (sent.cause or "")
@@ -110,10 +155,8 @@ def test_a_job_found_under_another_address_only_is_no_proof_of_absence(
     proxy.plan(CREATE, forward_then_drop)
     driven.scan()
     (job_id,) = driven.submit().waiting
-    driven.execute(
-        "UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour',"
-        " base_url = 'https://batches.example/v1'"
-    )
+    driven.later(1)
+    driven.execute("UPDATE extraction.batch_jobs SET base_url = 'https://batches.example/v1'")
     proxy.plan(LIST, answer(200, {"data": [], "has_more": False}), times=None)
     sent = driven.resolve(job_id)
     assert sent.state is JobState.UNRESOLVED
@@ -127,7 +170,7 @@ def lost(driven: Driven, workplace: Workplace, proxy: Proxy, fault: Fault) -> in
     proxy.plan(CREATE, fault)
     driven.scan()
     (job_id,) = driven.submit().waiting
-    driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour'")
+    driven.later(1)
     return job_id
 
 
@@ -188,7 +231,7 @@ def test_two_resolvers_at_once_make_one_create(
     proxy.plan(CREATE, drop_before)
     driven.scan()
     (job_id,) = driven.submit().waiting
-    driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1 hour'")
+    driven.later(1)
     hold = Hold(forward=True)
     proxy.plan(CREATE, hold)
     first = threading.Thread(target=driven.resolve, args=(job_id,))
