@@ -212,3 +212,23 @@ def test_a_repetition_that_the_provider_may_have_forgotten_is_not_made(
         assert sent.state is JobState.UNRESOLVED
         assert "cannot be told yet" in (sent.cause or "")
         assert len(outside.creates) == attempts
+
+
+def test_a_call_whose_end_was_not_seen_may_still_be_under_way(
+    workplace: Workplace, shared_server: ServerProcess
+) -> None:
+    """Its payload is sent with it. The run that sends may have lost its lock, and send on."""
+    workplace.environment.setenv("EXTRACTION_SEND_TIMEOUT", "1000")
+    with lost_at("anthropic", workplace, shared_server) as (outside, driven, job_id):
+        driven.execute("UPDATE extraction.batch_jobs SET state = 'submitting'")
+        driven.later(0.25)
+        outside.created = batch("late")
+        assert driven.resolve(job_id).state is JobState.UNRESOLVED
+        driven.later(0.01)  # the grace period is over, the longest call is not
+        sent = driven.resolve(job_id)
+        assert sent.state is JobState.UNRESOLVED
+        assert "counts as absent in" in (sent.cause or "")
+        assert len(outside.creates) == 1
+        driven.later(0.1)
+        assert driven.resolve(job_id).state is JobState.SUBMITTED
+        assert len(outside.creates) == 2
