@@ -6,7 +6,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 import pytest
@@ -36,19 +35,13 @@ KEY = "sk-not-to-be-seen"
 BODY = b'{"secret": "what a document says"}'
 
 
-def client(
-    url: str,
-    read_timeout: float = 5.0,
-    connect_timeout: float = 2.0,
-    send_timeout: float = 60.0,
-) -> HttpClient:
+def client(url: str, read_timeout: float = 5.0, connect_timeout: float = 2.0) -> HttpClient:
     return HttpClient(
         ProviderEndpoint(
             base_url=url,
             api_key=KEY,
             read_timeout=read_timeout,
             connect_timeout=connect_timeout,
-            send_timeout=send_timeout,
         ),
         ProviderDialect(
             provider="test",
@@ -213,28 +206,6 @@ def test_a_netrc_file_does_not_replace_the_key(tmp_path, monkeypatch):
         monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
         get("http://provider.invalid/v1")
     assert f"Authorization: Bearer {KEY}".encode() in proxy.requests[0]
-
-
-class SlowBody:
-    """A payload of a megabyte that comes in pieces of a kilobyte, a hundredth of a second each."""
-
-    def __init__(self) -> None:
-        self.left = 1024
-
-    def __len__(self) -> int:
-        return 1024 * 1024
-
-    def read(self, size: int = -1) -> bytes:
-        time.sleep(0.01)
-        self.left -= 1
-        return b"x" * 1024
-
-
-def test_a_create_call_that_is_sent_for_too_long_is_broken_off_and_its_outcome_unknown():
-    body = SlowBody()
-    with scripted_server(send(answer(200, b"{}"))) as server, pytest.raises(OutcomeUnknown):
-        client(server.url, send_timeout=0.2).create("/batches", body, json.loads)
-    assert 1024 - body.left < 200
 
 
 def test_create_calls_use_a_connection_of_their_own():
