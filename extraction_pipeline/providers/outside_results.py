@@ -36,13 +36,14 @@ def whole_lines(delivered: BinaryIO) -> Iterator[bytes]:
             count += 1
             yield held
         held = line
-    if _declared(held) != count:
+    if _declared(held) != str(count):
         raise NotWhole
 
 
-def _declared(line: bytes) -> object:
+def _declared(line: bytes) -> str | None:
+    """The count as it is written: `true` would equal 1."""
     try:
         members = json_members(line)
     except ValueError:
         return None
-    return members[LAST_LINE].value if LAST_LINE in members else None
+    return members[LAST_LINE].text if LAST_LINE in members else None

@@ -193,6 +193,8 @@ def test_whether_they_were_taken_or_never_there_is_not_guessed(
         WHOLE.replace(b": 1}", b": 2}"),
         WHOLE.replace(b": 1}", b': "1"}'),
         WHOLE.replace(b": 1}", b": null}"),
+        WHOLE.replace(b": 1}", b": true}"),
+        WHOLE.replace(b": 1}", b": 1.0}"),
         WHOLE.splitlines(keepends=True)[0],
         b"\0" * len(WHOLE),
     ],
