@@ -2,7 +2,8 @@
 
 Result files go whole into the content store before a line of them is read (`fetching`, `landing`).
 Members without a row get an end by how the job ended: expired and missing ones a new attempt,
-cancelled ones are given back.
+cancelled ones are given back. Where the provider completed more than came, nobody knows which of
+them it was, and asking again would buy again: they end for a person to decide.
 """
 
 from dataclasses import asdict
@@ -70,7 +71,7 @@ def _land_results(pipeline: Pipeline, job: jobs.JobRow, landing: Landing) -> Job
         try_later(pipeline, job, "ended and its result files are not there yet")
     price = price_of_answers(pipeline, job)
     for result in status.results:
-        file_id, content_hash = fetch(pipeline, provider, job, result, status.counts)
+        file_id, content_hash = fetch(pipeline, provider, job, result, status)
         with pipeline.store.open(content_hash) as stored:
             land_file(pipeline, provider, job, file_id, stored, price, landing)
     return status
@@ -117,16 +118,21 @@ def _job_kind(status: JobStatus) -> FailureKind:
 
 
 def _lost(landing: Landing, status: JobStatus) -> bool:
-    """Whether answers were made and not one of them came."""
-    made = status.counts.completed or landing.foreign or landing.undecodable
-    return bool(made) and landing.landed == 0
+    """Whether answers were made that did not come: more were completed than landed, or none
+    landed of a file that holds something else.
+
+    Of the rows that landed, as many as the provider counts as failed are not among its completed.
+    """
+    counts = status.counts
+    answered = landing.landed - min(landing.unasked, counts.failed or 0)
+    something_else = landing.landed == 0 and (landing.foreign or landing.undecodable)
+    return (counts.completed or 0) > answered or bool(something_else)
 
 
 def _end_the_rest(
     connection: Connection, job: jobs.JobRow, status: JobStatus, code: str | None, *, lost: bool
 ) -> int:
     if lost:
-        # Asking again would buy again; a person decides.
         return items.fail_job_items(connection, job.id, FailureKind.REJECTED.value, RESULTS_LOST)
     match status.phase:
         case JobPhase.CANCELLED:

@@ -14,7 +14,9 @@ from extraction_pipeline.lifecycle.scratch import scratch_file
 from extraction_pipeline.providers.base import (
     BatchProvider,
     FailureKind,
-    RequestCounts,
+    JobPhase,
+    JobStatus,
+    ResultKind,
     ResultReference,
     UndecodableResult,
 )
@@ -26,13 +28,16 @@ LAST_LINE_PATIENCE = 3
 FOREIGN_PATIENCE = 10
 """Fetches of results that hold nothing of the job's own before its documents are given up."""
 
+SHORT_PATIENCE = 10
+"""Fetches of results with fewer rows than the provider counts before they are taken as they are."""
+
 
 def fetch(
     pipeline: Pipeline,
     provider: BatchProvider,
     job: jobs.JobRow,
     result: ResultReference,
-    counts: RequestCounts,
+    status: JobStatus,
 ) -> tuple[int, str]:
     """(id, content hash) of a stored result stream; fetched only if it was not before."""
     with pipeline.engine.connect() as connection:
@@ -44,7 +49,9 @@ def fetch(
             for chunk in chunks:
                 file.write(chunk)
         _require_whole(path, pipeline, provider, job)
-        _require_ours(path, pipeline, provider, job, counts)
+        _require_ours(path, pipeline, provider, job, status)
+        if result.kind is ResultKind.OUTPUT:
+            _require_all(path, pipeline, job, status)
         size = path.stat().st_size
         content_hash = pipeline.store.put_file(path)
     with pipeline.engine.begin() as connection:
@@ -75,13 +82,13 @@ def _require_ours(
     pipeline: Pipeline,
     provider: BatchProvider,
     job: jobs.JobRow,
-    counts: RequestCounts,
+    status: JobStatus,
 ) -> None:
     """Refuse a body without one row of this job, such as a gateway's page under a good status.
 
     Taken for the results it would end every member as missing, and all would be bought again.
     """
-    empty = path.stat().st_size == 0 and not counts.completed
+    empty = path.stat().st_size == 0 and not status.counts.completed
     if job.trouble_count >= FOREIGN_PATIENCE or empty:
         return
     prefix = custom_id_prefix(job.job_key).encode()
@@ -89,6 +96,35 @@ def _require_ours(
         ours = any(prefix in line for line in file)
     if not ours and not _names_documents_of(path, pipeline, provider, job):
         try_later(pipeline, job, "got results of another job, or none; they are fetched again")
+
+
+def _require_all(path: Path, pipeline: Pipeline, job: jobs.JobRow, status: JobStatus) -> None:
+    """Refuse a body with fewer rows than the provider says that it must have.
+
+    One that was cut between two lines looks whole, and the rows behind the cut were paid for.
+    """
+    least = least_rows(status, job.request_count)
+    if not least or job.trouble_count >= SHORT_PATIENCE:
+        return
+    with path.open("rb") as file:
+        rows = sum(1 for line in file if line.strip())
+    if rows < least:
+        try_later(pipeline, job, f"got {rows} of at least {least} results; they are fetched again")
+
+
+def least_rows(status: JobStatus, request_count: int) -> int:
+    """How many rows the output of an ended job must have, by what its provider counts; no count
+    asks for none.
+
+    Failed requests have their rows in the output only where there is no error file. Of a job that
+    was cancelled or expired they may be requests that never came to a row.
+    """
+    counts = status.counts
+    rows = counts.completed or 0
+    kinds = {result.kind for result in status.results}
+    if status.phase is JobPhase.ENDED and ResultKind.ERROR not in kinds:
+        rows += counts.failed or 0
+    return min(rows, request_count)
 
 
 def _names_documents_of(

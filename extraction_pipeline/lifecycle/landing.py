@@ -37,10 +37,12 @@ otherwise."""
 
 @dataclass
 class Landing:
-    """What a job's results brought. `missing` members had no row of their own, `foreign` rows no
-    member, `repeated` rows came second, and `undecodable` lines are of no form."""
+    """What a job's results brought. Of the `landed` rows, `unasked` say that no model answered.
+    `missing` members had no row of their own, `foreign` rows no member, `repeated` rows came
+    second, and `undecodable` lines are of no form."""
 
     landed: int = 0
+    unasked: int = 0
     missing: int = 0
     foreign: int = 0
     repeated: int = 0
@@ -67,10 +69,12 @@ def land_file(
                     landing.foreign += 1
                 elif member.landed_at == (file_id, answer.row.byte_offset):
                     landing.landed += 1  # by a run that did not come to the end of the job
+                    landing.unasked += answer.row.outcome in UNASKED
                 elif member.item_id in rows or not member.waits:
                     landing.repeated += 1
                 else:
                     rows[member.item_id] = replace(answer.row, item_id=member.item_id)
+                    landing.unasked += answer.row.outcome in UNASKED
             landing.landed += answers.land(
                 connection,
                 file_id,

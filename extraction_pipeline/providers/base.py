@@ -198,7 +198,10 @@ class Sought:
 
 @dataclass(frozen=True)
 class RequestCounts:
-    """Counts as the provider gives them; they need not add up and are only shown."""
+    """Requests as the provider counts them, `None` where it does not; they need not add up.
+
+    Each of `completed` has a row in the output of an ended job: answers that were paid for.
+    """
 
     total: int | None = None
     completed: int | None = None

@@ -29,6 +29,8 @@ _FAILED: dict[str, str] = {
     AnswerOutcome.EMPTY: f"The model said nothing: {_MORE_ATTEMPTS}",
     AnswerOutcome.ERRORED: f"The provider failed on it: {_MORE_ATTEMPTS}",
     AnswerOutcome.EXPIRED: f"The provider ran out of time: {_MORE_ATTEMPTS}",
+    "results_lost": "It may have been answered and paid for, and the answer did not come: look for "
+    "it at the provider; the job release_documents asks again, at its cost.",
     "missing_from_results": f"The provider gave no answer for it: {_MORE_ATTEMPTS}",
     "too_large_for_provider": "It is larger than a job of this provider may be: split it.",
 }

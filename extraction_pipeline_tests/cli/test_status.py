@@ -166,6 +166,7 @@ def test_there_is_advice_for_every_reason() -> None:
     assert len(unreadable) == len(UnreadableReason), "each reason has its own"
     failed = {about(DocumentStatus.FAILED, outcome) for outcome in AnswerOutcome}
     assert "max_output_tokens" in about(DocumentStatus.FAILED, AnswerOutcome.TRUNCATED)
+    assert "release_documents" in about(DocumentStatus.FAILED, "results_lost")
     waiting = {about(DocumentStatus.WAITING, None, state) for state in JobState}
     for advice in (*unreadable, *failed, *waiting, about(DocumentStatus.INVALID, "invalid_schema")):
         assert advice.endswith(".")

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.decisions import release
 from extraction_pipeline.lifecycle.polling import poll
 from extraction_pipeline.lifecycle.publishing import replay
 from extraction_pipeline.providers.errors import CallFailed
@@ -132,6 +133,10 @@ def test_rows_that_are_missing_foreign_repeated_or_unreadable_have_the_ends_of_a
     driven.publish(job_id)
     landed = [*theirs, *(answers[place] for place in (0, 1, 3, 5))]
     assert records(driven) == as_sent(landed)
+    # There are more lines than landed, so what the service made may be among them.
+    assert driven.items()[("failed", "rejected", "results_lost")] == 2
+    assert driven.submit().jobs == []
+    assert release(driven.pipeline, "notes", "v1", list(asked), ACTOR, "asked the bureau") == 2
     report = driven.submit()
     assert report.documents == 2
     again = driven.job(report.submitted[0]).job_key
