@@ -7,7 +7,7 @@ from extraction_pipeline.cli.signals import importing
 
 @click.command()
 def migrate() -> None:
-    """Bring the ledger's tables to the version of this code. Safe to repeat.
+    """Bring the ledger's tables to the version of this code, and make Dagster's. Safe to repeat.
 
     \b
     Example:

@@ -55,8 +55,13 @@ def database(settings: Settings, *, create: bool = True) -> Iterator[Settings]:
 @contextmanager
 def local_stack(settings: Settings) -> Iterator[Settings]:
     """A database, a Dagster home, and, unless the environment names another, a batch server."""
-    with database(settings), ExitStack() as stack:
+    # Not above: what shows the ledger alone would wait for Dagster's import.
+    from extraction_pipeline.installation.dagster_tables import make_dagster_tables
+
+    with database(settings) as ready, ExitStack() as stack:
         dagster_home(settings.home)
+        assert ready.database_url is not None
+        make_dagster_tables(ready.database_url.get_secret_value())
         if "local_base_url" not in settings.model_fields_set:
             base_url = stack.enter_context(local_batch_server(settings.home / BATCH_SERVER))
             os.environ["EXTRACTION_LOCAL_BASE_URL"] = base_url

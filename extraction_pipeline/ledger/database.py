@@ -10,6 +10,7 @@ from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
+from extraction_pipeline.ledger.lost_database import PASSING
 from extraction_pipeline.ledger.unreachable import place_of, why_unreachable
 
 # First half of the two-integer advisory lock keys, so that they never meet those of Dagster.
@@ -20,9 +21,6 @@ PRICE_LOCK = 0x65787070
 QUEUE_LOCK = 0x65787071
 
 LOCK_PAUSE_SECONDS = 0.2
-
-# Classes of PostgreSQL's codes that pass by themselves: connection, deadlock, resources, shutdown.
-_PASSING = ("08", "40", "53", "57P")
 
 
 def open_engine(url: str, *, pool_size: int = 2) -> Engine:
@@ -69,7 +67,7 @@ def _without_contents(url: URL, context: ExceptionContext) -> None:
     # The driver's error stays in the chain, and with it in a stack trace: its sentence must not.
     original.args = (f"{type(original).__name__}, code {code}",)
     lost = isinstance(context.sqlalchemy_exception, OperationalError | InterfaceError)
-    if context.is_disconnect or (code or ("08" if lost else "")).startswith(_PASSING):
+    if context.is_disconnect or (code or ("08" if lost else "")).startswith(PASSING):
         if context.is_pre_ping:
             return  # the pool replaces the connection by itself
         if why is not None:
