@@ -5,6 +5,7 @@ A command's module declares its options; what it does is imported when it is cal
 """
 
 import errno
+import os
 
 import click
 
@@ -20,6 +21,9 @@ from extraction_pipeline.cli.run import run
 from extraction_pipeline.cli.signals import MESSAGE, end_at_once, exit_code, interrupted
 from extraction_pipeline.cli.status import status
 from extraction_pipeline.errors import ExtractionPipelineError
+
+FOR_THIS_USER_ALONE = 0o077
+"""Whatever a command makes, and what it starts: documents, records and logs of patients."""
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
@@ -46,6 +50,7 @@ for command in (demo, dev, run, status, export, contract, migrate, batch_server)
 
 def run_command() -> int:
     """Run the command that was typed; its exit code. What went wrong is told in one line."""
+    os.umask(FOR_THIS_USER_ALONE)
     try:
         return int(commands.main(standalone_mode=False) or 0)
     except SystemExit as ended:

@@ -26,6 +26,7 @@ from urllib.parse import quote
 
 from extraction_pipeline.errors import DatabaseUnavailable
 from extraction_pipeline.installation.ending import POLL_SECONDS
+from extraction_pipeline.installation.log_file import open_log
 from extraction_pipeline.installation.postgres_account import Account, server_account
 from extraction_pipeline.installation.postmaster import (
     IMMEDIATE_STOP_SECONDS,
@@ -33,6 +34,7 @@ from extraction_pipeline.installation.postmaster import (
     read_postmaster,
 )
 from extraction_pipeline.installation.sharing import shared
+from extraction_pipeline.ledger.server_log import QUIET
 
 START_SECONDS = 60.0
 START_ATTEMPTS = 5
@@ -43,6 +45,15 @@ _SOCKET_PATH_BYTES = 103
 """The smallest limit of the systems that we run on (macOS: 104 with the closing zero)."""
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")
 _SOCKET_FOLDER_PREFIX = "extraction-postgres-"
+_LOGS_NO_CONTENTS = [
+    word
+    for name, value in {
+        **QUIET,
+        "log_parameter_max_length": "0",
+        "log_parameter_max_length_on_error": "0",
+    }.items()
+    for word in ("-c", f"{name}={value}")
+]
 
 
 @contextmanager
@@ -152,12 +163,13 @@ class EmbeddedPostgres:
             raise self._unavailable(_said(log.read()) or "it ended at once")
 
     def _launch(self, programs: Path, account: Account) -> "subprocess.Popen[bytes]":
-        with self._log.open("ab") as log:
+        with open_log(self._log) as log:
             return subprocess.Popen(
                 [
                     str(programs / "postgres"),
                     *("-D", self._data.name),
                     *("-c", "listen_addresses="),
+                    *_LOGS_NO_CONTENTS,
                     *("-k", str(self._socket_folder(account))),
                 ],
                 cwd=self._data.parent,

@@ -5,6 +5,7 @@
 <home>/batch_server.log    what it says
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import requests
 from extraction_pipeline.batch_server.state_folder import Holder, holder
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.ending import POLL_SECONDS, end_process, is_alive
+from extraction_pipeline.installation.log_file import open_log
 from extraction_pipeline.installation.sharing import shared
 
 START_SECONDS = 30.0
@@ -59,8 +61,8 @@ class LocalBatchServer:
         if base_url is not None:
             return base_url
         self.stop()
-        with self._log.open("ab") as log:
-            before = log.tell()
+        with open_log(self._log) as log:
+            before = log.seek(0, os.SEEK_END)
             self._child = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "extraction_pipeline.batch_server"),

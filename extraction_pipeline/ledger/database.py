@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
 from extraction_pipeline.ledger.lost_database import PASSING
+from extraction_pipeline.ledger.server_log import keep_out_of_log
 from extraction_pipeline.ledger.unreachable import place_of, why_unreachable
 
 # First half of the two-integer advisory lock keys, so that they never meet those of Dagster.
@@ -30,7 +31,8 @@ def open_engine(url: str, *, pool_size: int = 2) -> Engine:
     needs two further ones, and threads that wait for each other's would wait for ever.
 
     Errors of the database leave it as `LedgerError` with the code and the constraint's name alone:
-    PostgreSQL's own sentence can hold a file's path or a record's values.
+    PostgreSQL's own sentence can hold a file's path or a record's values. For the same reason the
+    server is told to log no statements of ours, where the role may.
     """
     try:
         parsed = make_url(url)
@@ -52,6 +54,7 @@ def open_engine(url: str, *, pool_size: int = 2) -> Engine:
         hide_parameters=True,
         connect_args={"application_name": "extraction-pipeline", "connect_timeout": 10},
     )
+    event.listen(engine, "connect", keep_out_of_log)
     event.listen(engine, "handle_error", partial(_without_contents, parsed))
     return engine
 

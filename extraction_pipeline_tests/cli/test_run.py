@@ -1,5 +1,6 @@
 """`extraction-pipeline run`: it says what it sent, and its exit code says how it ended."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,19 @@ def test_one_missing_source_keeps_no_other_collection_from_its_records(tmp_path:
     assert "away: The source's folder" in done.stderr.splitlines()[-1]
     counts = orjson.loads(done.stdout)["collections"]
     assert (counts["letters"]["published"], counts["away"]["documents"]) == (1, 0)
+
+
+def test_all_that_a_command_makes_is_for_this_user_alone(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, 1)
+    mask = os.umask(0o022)
+    try:
+        installation.command("run", "--collection", "letters", "--wait")
+    finally:
+        os.umask(mask)
+    server = installation.home / "postgres"  # has an account of its own, and sees to its modes
+    made = [path for path in installation.home.rglob("*") if not path.is_relative_to(server)]
+    assert {"postgres.log", "batch_server.log", "store"} <= {one.name for one in made}
+    assert [one for one in made if one.stat().st_mode & 0o077] == []
 
 
 def test_what_others_send_at_the_same_time_is_not_counted(
