@@ -8,7 +8,9 @@ from pathlib import Path
 
 from extraction_pipeline.cli.output import say
 from extraction_pipeline.collections.environment import referenced_names
+from extraction_pipeline.collections.yaml_document import MOST_BYTES
 from extraction_pipeline.settings import PREFIX, Settings, load_settings, variables
+from extraction_pipeline.whole_file import read_whole
 
 OTHERS = frozenset({"EXTRACTION_CORPUS"})
 """Variables that no setting is made of: this one is what the shipped collections refer to."""
@@ -48,4 +50,5 @@ def _referred_to(folders: Sequence[Path]) -> Iterator[str]:
         for file in folder.glob("*"):
             if file.suffix.lower() in (".yaml", ".yml"):
                 with suppress(OSError):  # the loader says so with file and remedy
-                    yield from referenced_names(file.read_text("utf-8", errors="replace"))
+                    text = read_whole(file, MOST_BYTES).decode(errors="replace")
+                    yield from referenced_names(text)

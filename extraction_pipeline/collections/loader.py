@@ -6,6 +6,7 @@ is found out by those who use them.
 
 import json
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -17,10 +18,15 @@ from extraction_pipeline.collections.explanation import collection_keys, explain
 from extraction_pipeline.collections.form import CollectionForm, VersionForm
 from extraction_pipeline.collections.places import place_source, stray_references
 from extraction_pipeline.collections.yaml_document import (
+    MOST_BYTES,
     YamlDocument,
     forbidden_characters,
     parse_yaml,
 )
+from extraction_pipeline.whole_file import read_whole
+
+_MOST_INSTRUCTIONS = 1_000_000
+"""Bytes of an instructions file; a long prompt takes a hundredth of it."""
 
 
 def load_collections(
@@ -54,10 +60,11 @@ def read_collection(
 ) -> tuple[Collection | None, tuple[Defect, ...]]:
     """The collection that one file declares, or `None` and the defects, by line."""
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = read_whole(file, MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        return None, (Defect(1, f"The file cannot be read ({reason}).", "Check its permissions."),)
+        message = f"The file cannot be read ({reason})."
+        return None, (Defect(1, message, "Correct it, or take it out of the folder."),)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return None, (Defect(line, "The file is not UTF-8.", "Save it in that encoding."),)
@@ -107,16 +114,28 @@ def _read_instructions(
     """The own instructions of each version, `None` where it has none."""
     instructions: dict[str, str | None] = {}
     defects = []
+    folder = file.parent.resolve()
     for name, version in form.extraction_versions.items():
         instructions[name] = version.instructions and version.instructions.strip()
         if version.instructions_file is None:
             continue
         line = document.line(("extraction_versions", name, "instructions_file"))
         try:
-            text = (file.parent / version.instructions_file).read_text(encoding="utf-8-sig").strip()
-        except (OSError, ValueError) as error:
-            # ValueError: no UTF-8, or a name that no file can have.
+            named = (folder / version.instructions_file).resolve()
+            # What is in the file goes to a provider, so the YAML cannot name any file there is.
+            if not named.is_relative_to(folder):
+                message = "The instructions file lies outside the folder of this YAML."
+                remedy = "Put a copy of it into that folder; a link must not lead out of it."
+                defects.append(Defect(line, message, remedy))
+                continue
+            written = read_whole(named, _MOST_INSTRUCTIONS).decode("utf-8-sig")
+            # Line ends of every kind are read as one, as in the YAML itself.
+            text = StringIO(written, newline=None).read().strip()
+        except (OSError, RuntimeError, ValueError) as error:
+            # RuntimeError: links in a ring. ValueError: no UTF-8, or a name that no file can have.
             reason = (isinstance(error, OSError) and error.strerror) or "it is not UTF-8 text"
+            if isinstance(error, RuntimeError):
+                reason = "its links lead in a ring"
             remedy = "Correct the path, which starts at this file's folder, or the file."
             message = f"The instructions file cannot be read ({reason})."
             defects.append(Defect(line, message, remedy))

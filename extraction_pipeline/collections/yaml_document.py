@@ -22,6 +22,8 @@ Location: TypeAlias = tuple[str | int, ...]
 
 _LARGEST_TEXT = 262_144
 """Characters; a collection with long instructions needs a tenth of it."""
+MOST_BYTES = 4 * _LARGEST_TEXT
+"""What that many characters take at most in UTF-8; no larger file need be read."""
 _DEEPEST = 20
 _LARGEST_INTEGER = 2**53 - 1
 """The largest integer that every reader of JSON keeps exactly (RFC 8259, section 6)."""

@@ -1,22 +1,28 @@
 """Reads a manifest: a CSV or Parquet table of file paths and record ids."""
 
 import csv
+import errno
 import io
 import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from extraction_pipeline.documents.readable import NotReadable
 from extraction_pipeline.documents.readers.plain_text import decode
 from extraction_pipeline.errors import SourceError
+from extraction_pipeline.whole_file import read_whole
 
 _DELIMITERS = (",", ";", "\t", "|")
 _PARQUET_MAGIC = b"PAR1"
+MOST_BYTES = 100_000_000
+"""Of a manifest; one of 100,000 rows takes a tenth of it."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,14 @@ def read_manifest(
 
 def _bytes_of(location: str) -> bytes:
     try:
-        with fsspec.open(location, "rb") as stream:
-            return bytes(stream.read())
+        filesystem, path = url_to_fs(location)
+        if isinstance(filesystem, LocalFileSystem):
+            return read_whole(Path(path), MOST_BYTES)
+        with filesystem.open(path, "rb") as stream:
+            content = bytes(stream.read(MOST_BYTES + 1))
+        if len(content) > MOST_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES:,} bytes")
+        return content
     # Every file system behind fsspec brings its own errors (of its SDK, of HTTP, of credentials).
     except Exception as error:
         cause = getattr(error, "strerror", None) or type(error).__name__

@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from extraction_pipeline.collections.defect import Defect
 from extraction_pipeline.collections.explanation import explain
 from extraction_pipeline.collections.form import CURRENCY
-from extraction_pipeline.collections.yaml_document import YamlDocument, parse_yaml
+from extraction_pipeline.collections.yaml_document import MOST_BYTES, YamlDocument, parse_yaml
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.prices.price_list import ANY, Price, PriceList
 from extraction_pipeline.providers.registry import ProviderName
+from extraction_pipeline.whole_file import read_whole
 
 
 class _Form(BaseModel):
@@ -47,7 +48,7 @@ def load_prices(file: Path | None) -> PriceList:
     if file is None:
         return PriceList()
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = read_whole(file, MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or "it is not UTF-8"
         raise ConfigurationError(

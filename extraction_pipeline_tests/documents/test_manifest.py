@@ -178,3 +178,17 @@ def test_a_row_whose_path_or_id_no_file_can_have_is_a_problem_and_the_others_are
     for entry in found:
         assert "\0" not in entry.path + (entry.record_id or "")
         assert "pppp" not in (entry.problem or "")
+
+
+def test_a_manifest_behind_a_url_is_read_up_to_its_limit(monkeypatch):
+    monkeypatch.setattr("extraction_pipeline.documents.manifest.MOST_BYTES", 10)
+    memory = fsspec.filesystem("memory")
+    source = ManifestSource(kind="manifest", url="memory://bucket/list.csv")
+    try:
+        memory.pipe("/bucket/list.csv", b"path\na.txt")
+        assert len(entries(source, Path("/nowhere"))) == 1
+        memory.pipe("/bucket/list.csv", b"path\na.txt\n")
+        with pytest.raises(SourceError, match="larger than 10 bytes"):
+            entries(source, Path("/nowhere"))
+    finally:
+        memory.rm("/", recursive=True)
