@@ -12,6 +12,7 @@ import orjson
 from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.output import counted, say
 from extraction_pipeline.cli.program import with_program
+from extraction_pipeline.cli.unread import unread_lines
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.documents.sources import FolderSource
 from extraction_pipeline.errors import ConfigurationError
@@ -76,6 +77,8 @@ def demonstrate(given: Path | None, *, as_json: bool, show_record: bool) -> int:
         outcome, unread = _drive(driver, chosen, started)
         if as_json:
             click.echo(orjson.dumps(outcome.as_json()).decode())
+            for line in unread_lines(outcome.collections):
+                say(line)
         else:
             _show(driver, chosen, outcome, with_record=corpus is None or show_record)
             _show_way_on(settings.home, chosen, corpus)
@@ -184,6 +187,8 @@ def _show(driver: Driver, chosen: list[Collection], outcome: Outcome, *, with_re
             "\nNothing was submitted: every document was submitted before, or cannot be. "
             f"{outcome.seconds:.0f} s."
         )
+    for line in unread_lines(outcome.collections):
+        click.echo(line)
     with driver.pipeline.engine.connect() as connection:
         costs = [cost_line(connection, driver.pipeline, one, one.active_version) for one in chosen]
     for line in [f"Costs of {line}" for line in costs if line is not None]:

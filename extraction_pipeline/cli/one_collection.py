@@ -8,6 +8,7 @@ import click
 from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.output import counted, say
 from extraction_pipeline.cli.program import with_program
+from extraction_pipeline.cli.unread import unread_lines
 from extraction_pipeline.installation.corpus import choose_corpus
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.installation.stack import make_home
@@ -44,6 +45,8 @@ def run_collection(collection: str, version: str | None, corpus: Path | None, *,
         f"{summary.published:,} published, {summary.invalid:,} invalid, {summary.failed:,} failed, "
         f"{summary.unreadable:,} unreadable, {summary.waiting:,} waiting."
     )
+    for line in unread_lines({declared.name: summary}):
+        click.echo(line)
     if costs is not None:
         click.echo(f"Costs of {costs}")
     if stuck:

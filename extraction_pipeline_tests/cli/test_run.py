@@ -74,6 +74,24 @@ def test_all_that_a_command_makes_is_for_this_user_alone(tmp_path: Path) -> None
     assert [one for one in made if one.stat().st_mode & 0o077] == []
 
 
+def test_rows_of_a_manifest_that_could_not_be_read_are_said(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, 1)
+    table = tmp_path / "documents" / "list.csv"
+    table.write_text("path\nletter-00.txt\ngone-1.txt\ngone-2.txt\n")
+    folder = f'kind: folder, path: "{table.parent}"'
+    declared = installation.yaml.read_text()
+    assert folder in declared
+    installation.yaml.write_text(declared.replace(folder, f'kind: manifest, path: "{table}"'))
+    said = "letters: 2 files could not be read, and the next scan tries again. Which, and why: "
+    done = typed(installation, "run", "--collection", "letters")
+    assert done.returncode == 0, done.stderr
+    assert "1 document, 0 published" in done.stdout
+    assert said in done.stdout
+    told = typed(installation, "demo", "--json")
+    assert said in told.stderr
+    assert orjson.loads(told.stdout)["collections"]["letters"]["documents"] == 1
+
+
 def test_what_others_send_at_the_same_time_is_not_counted(
     workplace: Workplace, pipeline: Pipeline
 ) -> None:
