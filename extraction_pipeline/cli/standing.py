@@ -21,13 +21,14 @@ from extraction_pipeline.ledger.summary import (
     reasons,
     summarize,
     unread_files,
+    unreadable_revisions,
 )
 from extraction_pipeline.ledger.versions import used_versions
 from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.prices.price_list import exact
-from extraction_pipeline.reports.advice import advise
+from extraction_pipeline.reports.advice import advise, advise_unreadable
 from extraction_pipeline.reports.table import Cell, render_table
 
 UNDONE = [status for status in DocumentStatus if status is not DocumentStatus.PUBLISHED]
@@ -155,6 +156,7 @@ def _show(
         for place in places:
             if place.listed:
                 _show_documents(connection, place, limit)
+                _show_unreadable_revisions(connection, place, limit)
         for collection in {place.collection.name: place.collection for place in places}.values():
             _show_unread(connection, collection, limit)
     elif any(_undone(place.summary) for place in places):
@@ -167,7 +169,8 @@ def _show(
 
 
 def _undone(summary: CollectionSummary) -> int:
-    return summary.documents - summary.published + summary.sources_unread
+    unpublished = summary.documents - summary.published
+    return unpublished + summary.unreadable_since + summary.sources_unread
 
 
 def _show_documents(connection: Connection, place: Place, limit: int) -> None:
@@ -198,6 +201,30 @@ def _show_documents(connection: Connection, place: Place, limit: int) -> None:
         why = reason.reason or (reason.job_state.value if reason.job_state else "")
         named = f"{reason.status.value}: {why}" if why else reason.status.value
         click.echo(f"  {reason.documents:,} {named}. {with_program(advise(reason))}")
+
+
+def _show_unreadable_revisions(connection: Connection, place: Place, limit: int) -> None:
+    paths = place.collection.show_paths
+    found = unreadable_revisions(connection, *place.asked, limit, with_paths=paths)
+    if found:
+        click.echo(
+            f"\n{place.collection.name}: {place.summary.unreadable_since:,} changed since they "
+            f"were published at {place.version}, and cannot be read any more; their records stay"
+        )
+        click.echo(
+            render_table(
+                ["document", "reason", "what to do", *(["path"] if paths else [])],
+                [
+                    [
+                        one.document_hash,
+                        one.reason,
+                        advise_unreadable(one.reason),
+                        *([one.path or ""] if paths else []),
+                    ]
+                    for one in found
+                ],
+            )
+        )
 
 
 def _show_unread(connection: Connection, collection: Collection, limit: int) -> None:
@@ -239,6 +266,12 @@ def _as_json(
                 with_paths=place.collection.show_paths,
             )
             counts["not_published"] = [asdict(line) for line in lines]
+            counts["unreadable_revisions"] = [
+                {**asdict(one), "advice": advise_unreadable(one.reason)}
+                for one in unreadable_revisions(
+                    connection, *place.asked, limit, with_paths=place.collection.show_paths
+                )
+            ]
             counts["advice"] = [
                 {**asdict(reason), "advice": advise(reason)}
                 for reason in reasons(connection, *place.asked, UNDONE)

@@ -24,6 +24,7 @@ _STATUS = """
              ELSE 'waiting'
            END AS status,
            e.text_hash IS NOT NULL AND e.text_hash IS DISTINCT FROM d.text_hash AS revised_since,
+           e.id IS NOT NULL AND d.state = 'unreadable' AS unreadable_since,
            EXISTS (SELECT FROM extraction.document_sources s
                    WHERE s.document_id = d.id AND s.vanished_at IS NULL) AS present
     FROM extraction.documents d
@@ -57,6 +58,8 @@ class CollectionSummary:
     """Documents of one collection at one version, by status; the five counts add up.
 
     Documents whose last source is gone are left out of them and are `vanished`: their records stay.
+    Of the published, `revised_since` have another content by now, and of those
+    `unreadable_since` one without text: the record of the earlier content stands.
     """
 
     documents: int
@@ -66,6 +69,7 @@ class CollectionSummary:
     failed: int
     waiting: int
     revised_since: int
+    unreadable_since: int
     vanished: int
     sources_unread: int
     provider_jobs: int
@@ -100,6 +104,15 @@ class Reason:
     job_state: JobState | None
     attempted: bool
     documents: int
+
+
+@dataclass(frozen=True)
+class UnreadableRevision:
+    """A published document whose present content has no text, and why. `path` as in a line."""
+
+    document_hash: str
+    reason: str
+    path: str | None
 
 
 @dataclass(frozen=True)
@@ -141,6 +154,7 @@ def summarize(
         text(f"""
             SELECT count(*) FILTER (WHERE present) AS documents, {counted},
                    count(*) FILTER (WHERE present AND revised_since) AS revised_since,
+                   count(*) FILTER (WHERE present AND unreadable_since) AS unreadable_since,
                    count(*) FILTER (WHERE NOT present) AS vanished
             FROM ({_STATUS}) s
         """),
@@ -253,6 +267,31 @@ def reasons(
         )
         for row in rows
     ]
+
+
+def unreadable_revisions(
+    connection: Connection,
+    collection: str,
+    version: str,
+    max_attempts: int,
+    limit: int,
+    *,
+    with_paths: bool,
+) -> list[UnreadableRevision]:
+    """The documents that `unreadable_since` counts, in order of registration."""
+    rows = connection.execute(
+        text(f"""
+            SELECT document_hash, unreadable_reason, {_PATH if with_paths else "NULL"}
+            FROM ({_STATUS}) s WHERE present AND unreadable_since ORDER BY id LIMIT :limit
+        """),
+        {
+            "collection": collection,
+            "version": version,
+            "max_attempts": max_attempts,
+            "limit": limit,
+        },
+    )
+    return [UnreadableRevision(*row) for row in rows]
 
 
 def unread_files(

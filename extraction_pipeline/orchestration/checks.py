@@ -70,8 +70,8 @@ def _all_readable(collection: Collection) -> AssetChecksDefinition:
     @asset_check(
         asset=asset_of(collection.name, Stage.DOCUMENTS),
         name="all_readable",
-        description="Documents that could not be read to text, and why. They have no "
-        "materialization at any stage, and stay so until another file takes their place.",
+        description="Documents that could not be read to text, and why, until another file takes "
+        "their place. They have no materialization at any stage but those of an earlier content.",
     )
     def all_readable(pipeline: PipelineResource) -> AssetCheckResult:
         with pipeline.working() as opened, opened.engine.connect() as connection:

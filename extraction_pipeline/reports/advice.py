@@ -54,6 +54,11 @@ _WAITING_AFTER: dict[str, str] = {
 }
 
 
+def advise_unreadable(reason: str) -> str:
+    """What to do about a document that has no text for this reason."""
+    return _UNREADABLE.get(reason, "Exclude it in the YAML, or replace the file.")
+
+
 def advise(reason: Reason) -> str:
     """What to do about documents that are where they are for this reason."""
     said = reason.reason or ""
@@ -61,7 +66,7 @@ def advise(reason: Reason) -> str:
         case DocumentStatus.PUBLISHED:
             return "Nothing."
         case DocumentStatus.UNREADABLE:
-            return _UNREADABLE.get(said, "Exclude it in the YAML, or replace the file.")
+            return advise_unreadable(said)
         case DocumentStatus.INVALID:
             return (
                 "Every answer broke the schema: try another model or prompt "

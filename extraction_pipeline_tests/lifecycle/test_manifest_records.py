@@ -3,9 +3,13 @@
 import os
 from pathlib import Path
 
+import orjson
 import pytest
+from click.testing import CliRunner
 
+from extraction_pipeline.cli.group import commands
 from extraction_pipeline.errors import SourceError
+from extraction_pipeline.ledger.records import unreadable_documents
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.lifecycle.driving import Driven, current
 
@@ -49,6 +53,46 @@ def test_a_record_that_changed_is_a_revision_and_no_second_extraction(
     report = driven.scan()
     assert (report.problems, report.vanished) == (1, 0)  # the table still names it
     driven.pipeline.engine.dispose()
+
+
+def test_a_published_record_whose_new_revision_cannot_be_read_is_shown_beside_its_record(
+    workplace: Workplace, driven: Driven
+) -> None:
+    first, _ = workplace.write(2)
+    manifest(workplace, {"r1": "notes/note-00000.txt", "r2": "notes/note-00001.txt"})
+    driven = Driven(workplace.open(), driven.server)
+    (job_id,) = driven.submitted()
+    driven.finished(job_id)
+    assert "--documents" not in status(), "nothing is left to do"
+    text = first.read_text()
+    first.write_bytes(b"%PDF-1.4 cut")
+    driven.scan()
+    counted = driven.summary()
+    assert (counted.published, counted.unreadable) == (2, 0)
+    assert (counted.revised_since, counted.unreadable_since) == (1, 1)
+    assert "status --documents" in status()
+    shown = status("--documents")
+    assert "notes: 1 changed since they were published at v1, and cannot be read any more" in shown
+    assert "truncated_or_corrupt  The file is cut or damaged: fetch it again." in shown
+    (told,) = orjson.loads(status("--documents", "--json"))["collections"]["notes"][
+        "unreadable_revisions"
+    ]
+    assert (told["reason"], told["path"]) == ("truncated_or_corrupt", None)
+    assert told["document_hash"] in shown
+    with driven.pipeline.engine.connect() as connection:
+        named = unreadable_documents(connection, "notes", 10)
+    assert named.by_reason == {"truncated_or_corrupt": 1}
+    first.write_text(text)
+    driven.scan()
+    assert (driven.summary().published, driven.summary().unreadable_since) == (2, 0)
+    assert "cannot be read" not in status("--documents")
+    driven.pipeline.engine.dispose()
+
+
+def status(*words: str) -> str:
+    done = CliRunner().invoke(commands, ["status", *words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def test_a_record_that_was_revised_before_it_was_sent_is_sent_as_it_is_now(
