@@ -7,7 +7,6 @@ test compares them.
 """
 
 import logging
-import time
 from collections.abc import Iterable
 from itertools import groupby, islice
 
@@ -19,7 +18,11 @@ from dagster._core.events import (
 )
 from dagster._core.events.log import EventLogEntry
 
+from extraction_pipeline.orchestration.event_clock import EventClock
+
 BATCH = 1000
+
+_clock = EventClock()
 
 Record = AssetMaterialization | AssetObservation
 
@@ -68,7 +71,7 @@ def _entry(record: Record, run_id: str, job_name: str, step_key: str) -> EventLo
         level=logging.DEBUG,
         user_message=message,
         run_id=run_id,
-        timestamp=time.time(),
+        timestamp=_clock.stamp(record.asset_key),
         step_key=step_key,
         job_name=job_name,
         dagster_event=event,

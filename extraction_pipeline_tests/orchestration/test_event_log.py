@@ -23,6 +23,7 @@ from dagster._core.definitions.metadata import RawMetadataValue
 from sqlalchemy import Connection, Engine, create_engine, text
 
 from extraction_pipeline.orchestration.driving import QUIET
+from extraction_pipeline.orchestration.event_clock import AHEAD_AT_MOST_MS, EventClock
 from extraction_pipeline.orchestration.event_log import Record, write_records
 
 Writer = Callable[[OpExecutionContext, Sequence[Record]], object]
@@ -209,8 +210,55 @@ def test_any_number_of_records_is_written_whole(
             )
         ).scalars()
         assert list(stored) == partitions
+    assert len(milliseconds(instance, SCATTERED)) == count
     assert instance.get_materialized_partitions(SCATTERED) == set(partitions)
     latest = instance.get_latest_materialization_event(SCATTERED)
     assert latest is not None
     assert latest.asset_materialization is not None
     assert latest.asset_materialization.partition == partitions[-1]
+
+
+def test_events_of_one_asset_have_a_millisecond_each_over_writes_and_kinds(
+    instance: DagsterInstance,
+) -> None:
+    for _ in range(2):
+        run_job(
+            in_batches,
+            [
+                kind(asset_key=SCATTERED, partition=f"{one:064x}|v1")
+                for kind in (AssetMaterialization, AssetObservation)
+                for one in range(50)
+            ],
+            instance,
+        )
+    assert len(milliseconds(instance, SCATTERED)) == 200
+
+
+def milliseconds(instance: DagsterInstance, key: AssetKey) -> set[int]:
+    """What the UI tells the events of an asset apart by."""
+    records = [
+        *instance.fetch_materializations(key, limit=5000).records,
+        *instance.fetch_observations(key, limit=5000).records,
+    ]
+    return {int(record.timestamp * 1000) for record in records}
+
+
+def test_the_clock_gives_the_present_or_the_next_free_millisecond() -> None:
+    seconds = [1_790_000_000.123]
+    clock = EventClock(lambda: seconds[0])
+    first = int(seconds[0] * 1000)
+    stamps = [int(clock.stamp(PLAIN) * 1000) for _ in range(1000)]
+    assert stamps == list(range(first, first + 1000))
+    assert int(clock.stamp(SEEN) * 1000) == first
+    seconds[0] += 5
+    assert int(clock.stamp(PLAIN) * 1000) == int(seconds[0] * 1000)
+
+
+def test_a_clock_that_was_put_back_is_followed() -> None:
+    seconds = [1_790_000_000.0]
+    clock = EventClock(lambda: seconds[0])
+    clock.stamp(PLAIN)
+    seconds[0] -= 3600
+    assert clock.stamp(PLAIN) == pytest.approx(seconds[0], abs=0.002)
+    ahead = [clock.stamp(PLAIN) - seconds[0] for _ in range(AHEAD_AT_MOST_MS + 2)]
+    assert max(ahead) < AHEAD_AT_MOST_MS / 1000 + 0.001
