@@ -1,12 +1,17 @@
 """Dagster's UI and daemon as processes of this one: they end when it does."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 import psutil
+
+PACKAGES = str(Path(__file__).parent.parent.parent)
+"""The folder that this package lies in."""
 
 TETHER_SECONDS = 45.0
 """Longer than the tether itself takes to make Dagster end."""
@@ -25,12 +30,14 @@ class DagsterProcesses:
         self._watched: dict[str, psutil.Process] = {}
         self._tether = subprocess.Popen(
             [
-                *(sys.executable, "-m", "extraction_pipeline.installation.tether"),
+                *(sys.executable, "-P", "-m", "extraction_pipeline.installation.tether"),
                 *(sys.executable, "-m", "dagster", "dev"),
                 *("--module-name", "extraction_pipeline.definitions"),
+                *("--working-directory", PACKAGES),
                 *("--host", host),
                 *("--port", str(port)),
             ],
+            env=_without_current_folder(os.environ),
             stdin=subprocess.PIPE,
             pass_fds=[keep.fileno()],
             start_new_session=True,
@@ -56,6 +63,14 @@ class DagsterProcesses:
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             self._tether.terminate()
             self._tether.wait()
+
+
+def _without_current_folder(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which a file of the current folder hides no module that is installed."""
+    # While Dagster loads definitions it leaves out the first place of all, which it takes for that
+    # of a script. That must not be one of the user's.
+    places = [PACKAGES, *filter(None, [environ.get("PYTHONPATH")])]
+    return {**environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(places)}
 
 
 def _find(parent: int, words: Sequence[str] | Mapping[str, str]) -> dict[str, psutil.Process]:

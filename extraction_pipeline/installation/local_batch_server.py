@@ -65,7 +65,7 @@ class LocalBatchServer:
             before = log.seek(0, os.SEEK_END)
             self._child = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "extraction_pipeline.batch_server"),
+                    *(sys.executable, "-P", "-m", "extraction_pipeline.batch_server"),
                     *("--state", str(self._state)),
                     *("--port", "0"),
                     *("--port-file", str(self._port_file)),

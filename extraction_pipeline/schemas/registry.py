@@ -7,12 +7,16 @@
 | `my_types:Referral`   | that module: the `DocumentType` called `Referral`, or the one whose    |
 |                       | model is the class `Referral`                                            |
 
-A type outside this package needs no entry anywhere; its module has to be importable.
+A type outside this package needs no entry anywhere; its module has to be installed, on PYTHONPATH,
+or in the current folder, which is looked through last.
 """
 
 import importlib
+import os
 import pkgutil
 import re
+import sys
+from contextlib import suppress
 from types import ModuleType
 
 from extraction_pipeline import schemas
@@ -41,6 +45,8 @@ def find_document_type(reference: str) -> DocumentType:
                 f"There is no document type {module_name!r}.", remedy=_remedy()
             )
         module_name = f"{schemas.__name__}.{module_name}"
+    else:
+        _look_here_last()
     return _type_in(_import(module_name), attribute or _DEFAULT_NAME)
 
 
@@ -55,6 +61,13 @@ def document_type_names() -> tuple[str, ...]:
     )
 
 
+def _look_here_last() -> None:
+    with suppress(FileNotFoundError):  # the folder was removed
+        here = os.getcwd()  # noqa: PTH109
+        if here not in sys.path:
+            sys.path.append(here)
+
+
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
@@ -64,7 +77,7 @@ def _import(name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise ConfigurationError(
                 f"The document type's module {name} was not found.",
-                remedy="Install it, or add its folder to PYTHONPATH.",
+                remedy="Install it, add its folder to PYTHONPATH, or start in that folder.",
             ) from error
         raise _broken(name, error) from error
     except Exception as error:

@@ -25,10 +25,11 @@ extraction_versions:
 class Installation:
     """A home, a collection of fictional letters, and the commands of a person.
 
-    `environment` is added to a clean one.
+    They are typed in `folder`. `environment` is added to a clean one.
     """
 
     def __init__(self, root: Path, letters: int, **environment: str) -> None:
+        self.folder = root
         self.home = root / "home"
         self.log = root / "log"
         self.yaml = root / "collections" / "letters.yaml"
@@ -69,7 +70,8 @@ class Installation:
     def try_command(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run a command to whatever end."""
         return subprocess.run(
-            [sys.executable, "-m", "extraction_pipeline.cli", *words],
+            [sys.executable, "-P", "-m", "extraction_pipeline.cli", *words],
+            cwd=self.folder,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -82,7 +84,8 @@ class Installation:
         Ctrl-C if it is there yet, and whatever it left behind is killed."""
         with self.log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "extraction_pipeline.cli", *words],
+                [sys.executable, "-P", "-m", "extraction_pipeline.cli", *words],
+                cwd=self.folder,
                 env=self.environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -178,6 +178,24 @@ def test_what_a_killed_dev_leaves_is_ended_by_the_next_command(tmp_path: Path) -
         assert not installation.processes()
 
 
+def test_a_file_where_dev_is_started_hides_nothing_and_a_document_type_there_is_found(
+    tmp_path: Path,
+) -> None:
+    installation = Installation(tmp_path, letters=0)
+    for module in ("gql", "requests", "sqlalchemy", "email"):
+        (installation.folder / f"{module}.py").write_text("raise RuntimeError('a file of mine')\n")
+    (installation.folder / "ward_types.py").write_text(
+        "from extraction_pipeline.schemas.discharge_summary import DOCUMENT_TYPE as LETTER\n"
+    )
+    declared = installation.yaml.read_text()
+    installation.yaml.write_text(declared.replace("discharge_summary", "ward_types:LETTER"))
+    port = free_port()
+    with installation.started("dev", "--port", str(port)) as process:
+        dev = Dev(process, f"http://127.0.0.1:{port}", installation.log)
+        wait_until(dev.ready, 60)
+    assert "a file of mine" not in installation.log.read_text()
+
+
 def test_dev_names_a_service_that_ended(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
