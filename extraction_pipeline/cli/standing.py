@@ -301,5 +301,6 @@ def _costs(connection: Connection, pipeline: Pipeline, place: Place) -> dict[str
         "currency": currency,
         "spent": exact(costs.spent),
         "under_way_at_most": exact(costs.under_way),
+        "unanswered_at_most": exact(costs.unanswered),
         "unpriced": costs.unpriced,
     }

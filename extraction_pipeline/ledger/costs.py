@@ -9,21 +9,30 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from extraction_pipeline.ledger.database import PRICE_LOCK, lock_until_commit
+from extraction_pipeline.ledger.states import NoAnswer
 from extraction_pipeline.prices.price_list import Price
 
 
 @dataclass(frozen=True)
 class VersionCosts:
     """Money in one currency. `spent` is what answered requests cost, `under_way` what the jobs that
-    wait for answers may cost at most beyond that.
+    wait for answers may cost at most beyond that, and `unanswered` what those may have cost at most
+    that a provider had and that ended without an answer.
 
     An answer of which the provider does not say what it used is in `spent` with its share of its
-    job's estimate. `unpriced` counts what is in neither: answers and open jobs without a price.
+    job's estimate, and so is what is `unanswered`. `unpriced` counts what is in none of them:
+    answers, ended requests without one, and open jobs, all without a price.
     """
 
     spent: Decimal
     under_way: Decimal
     unpriced: int
+    unanswered: Decimal = Decimal(0)
+
+    @property
+    def at_most(self) -> Decimal:
+        """All of it: what a ceiling is held against."""
+        return self.spent + self.unanswered + self.under_way
 
 
 def version_costs(
@@ -41,7 +50,9 @@ def version_costs(
                 SELECT j.id AS job, c.id AS cost,
                        c.input_tokens IS NULL OR c.output_tokens IS NULL AS unsaid,
                        CASE WHEN c.currency = :currency THEN c.amount
-                            WHEN c.input_tokens + c.output_tokens = 0 THEN 0 END AS amount
+                            WHEN c.input_tokens + c.output_tokens = 0 THEN 0 END AS amount,
+                       c.id IS NULL AND j.job_id IS NOT NULL
+                           AND i.failure_reason = ANY(:no_answer) AS unanswered
                 FROM extraction.batch_jobs j
                 JOIN extraction.extraction_versions v ON v.id = j.version_id
                 LEFT JOIN extraction.batch_items i ON i.batch_job_id = j.id
@@ -55,24 +66,34 @@ def version_costs(
                             THEN j.estimated_amount END AS estimate,
                        coalesce(sum(r.amount), 0) AS priced,
                        count(r.cost) FILTER (WHERE r.unsaid) AS unsaid,
-                       count(r.cost) FILTER (WHERE NOT r.unsaid AND r.amount IS NULL) AS unpriced
+                       count(r.cost) FILTER (WHERE NOT r.unsaid AND r.amount IS NULL) AS unpriced,
+                       count(*) FILTER (WHERE r.unanswered) AS unanswered
                 FROM extraction.batch_jobs j JOIN requests r ON r.job = j.id
                 GROUP BY j.id
             ), costs AS (
                 SELECT open, estimate,
                        priced + coalesce(unsaid * estimate / greatest(request_count, 1), 0)
                            AS spent,
-                       unpriced + CASE WHEN estimate IS NULL THEN unsaid ELSE 0 END
+                       coalesce(unanswered * estimate / greatest(request_count, 1), 0)
+                           AS unanswered,
+                       unpriced + CASE WHEN estimate IS NULL THEN unsaid + unanswered ELSE 0 END
                            + CASE WHEN estimate IS NULL AND open THEN 1 ELSE 0 END AS unpriced
                 FROM jobs
             )
             SELECT coalesce(sum(spent), 0) AS spent,
-                   coalesce(sum(greatest(estimate - spent, 0)) FILTER (WHERE open), 0)
+                   coalesce(sum(greatest(estimate - spent - unanswered, 0)) FILTER (WHERE open), 0)
                        AS under_way,
-                   coalesce(sum(unpriced), 0)::bigint AS unpriced
+                   coalesce(sum(unpriced), 0)::bigint AS unpriced,
+                   coalesce(sum(unanswered), 0) AS unanswered
             FROM costs
         """),
-        {"collection": collection, "version": version, "currency": currency, "since": since},
+        {
+            "collection": collection,
+            "version": version,
+            "currency": currency,
+            "since": since,
+            "no_answer": [reason.value for reason in NoAnswer],
+        },
     ).one()
     return VersionCosts(**row._mapping)
 

@@ -56,6 +56,16 @@ class ItemState(StrEnum):
     """Given back without an attempt being counted."""
 
 
+class NoAnswer(StrEnum):
+    """Why a request that a provider had ended without an answer; it may have to be paid for."""
+
+    RESULTS_LOST = "results_lost"
+    """Answers were made and paid for, and could not be got."""
+    MISSING = "missing_from_results"
+    EXPIRED = "expired"
+    GIVEN_UP = "given_up"
+
+
 OPEN_ITEM_STATES = (ItemState.CLAIMED, ItemState.ANSWERED, ItemState.PUBLISHED)
 """States that forbid a further request for the same document and version."""
 

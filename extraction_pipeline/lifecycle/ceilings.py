@@ -80,12 +80,17 @@ def excess(ceiling: Ceiling, so_far: VersionCosts, new: Decimal, requests: int) 
             f"{so_far.unpriced} answers or open jobs have no price in {ceiling.currency}, so its "
             "ceiling cannot be kept. Add the price of their days to the price list."
         )
-    if so_far.spent + so_far.under_way + new <= ceiling.amount:
+    if so_far.at_most + new <= ceiling.amount:
         return None
+    unanswered = (
+        f", at most {money(so_far.unanswered, ceiling.currency)} without an answer"
+        if so_far.unanswered
+        else ""
+    )
     return (
         f"its ceiling of {money(ceiling.amount, ceiling.currency)} {PER[ceiling.per]} would be "
         f"passed by {requests} requests for at most {money(new, ceiling.currency)}, with "
-        f"{money(so_far.spent, ceiling.currency)} spent and at most "
+        f"{money(so_far.spent, ceiling.currency)} spent{unanswered} and at most "
         f"{money(so_far.under_way, ceiling.currency)} under way. Raise it, or submit fewer "
         "documents at once."
     )

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
 from extraction_pipeline.lifecycle.fetching import fetch, try_later
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.landing import Landing, land_file, price_of_answers
@@ -28,9 +28,6 @@ from extraction_pipeline.providers.http_failures import safe_token
 
 EMPTY_END_PATIENCE = 5
 """Readings of an ended job without result files before its rows count as missing."""
-
-RESULTS_LOST = "results_lost"
-"""Reason of documents whose answers were made and paid for, and could not be got."""
 
 
 def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, Landing]:
@@ -133,16 +130,20 @@ def _end_the_rest(
     connection: Connection, job: jobs.JobRow, status: JobStatus, code: str | None, *, lost: bool
 ) -> int:
     if lost:
-        return items.fail_job_items(connection, job.id, FailureKind.REJECTED.value, RESULTS_LOST)
+        return items.fail_job_items(
+            connection, job.id, FailureKind.REJECTED.value, NoAnswer.RESULTS_LOST.value
+        )
     match status.phase:
         case JobPhase.CANCELLED:
             return items.release_job_items(connection, job.id, "cancelled")
         case JobPhase.EXPIRED:
-            return items.fail_job_items(connection, job.id, FailureKind.TRANSPORT.value, "expired")
+            return items.fail_job_items(
+                connection, job.id, FailureKind.TRANSPORT.value, NoAnswer.EXPIRED.value
+            )
         case JobPhase.FAILED:
             kind, reason = _job_kind(status), code or "job_failed"
             if kind is FailureKind.TRANSPORT:
                 # The provider was full, not the requests at fault: no attempt is used up.
                 return items.release_job_items(connection, job.id, reason)
             return items.fail_job_items(connection, job.id, kind.value, reason)
-    return items.fail_job_items(connection, job.id, FailureKind.MODEL.value, "missing_from_results")
+    return items.fail_job_items(connection, job.id, FailureKind.MODEL.value, NoAnswer.MISSING.value)

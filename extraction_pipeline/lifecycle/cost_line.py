@@ -16,12 +16,14 @@ def cost_line(
     if currency is None:
         return None
     costs = version_costs(connection, collection.name, version, currency)
-    if not (costs.spent or costs.under_way or costs.unpriced):
+    if not (costs.at_most or costs.unpriced):
         return None
     line = (
         f"{collection.name} at {version}: {money(costs.spent, currency)} spent, at most "
         f"{money(costs.under_way, currency)} under way"
     )
+    if costs.unanswered:
+        line += f", at most {money(costs.unanswered, currency)} for requests without an answer"
     for declared in collection.extraction_versions:
         if declared.name == version and declared.ceiling is not None:
             ceiling = money(declared.ceiling.amount, declared.ceiling.currency)

@@ -7,7 +7,7 @@ from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger import items, jobs, provider_jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
 from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.adoption import mark_submitted
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -93,7 +93,9 @@ def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
                 f"Job {job.job_key} is {job.state.value}, or another run is at work on it.",
                 remedy="Only a job that is held can be given up.",
             )
-        ended = items.fail_job_items(connection, job.id, FailureKind.TRANSPORT.value, "given_up")
+        ended = items.fail_job_items(
+            connection, job.id, FailureKind.TRANSPORT.value, NoAnswer.GIVEN_UP.value
+        )
         jobs.move(
             connection,
             job,

@@ -1,7 +1,7 @@
 """What a person can do about documents that are not published: one line for each reason. Pure."""
 
 from extraction_pipeline.documents.readable import UnreadableReason
-from extraction_pipeline.ledger.states import DocumentStatus, JobState
+from extraction_pipeline.ledger.states import DocumentStatus, JobState, NoAnswer
 from extraction_pipeline.ledger.summary import Reason
 from extraction_pipeline.providers.base import AnswerOutcome
 
@@ -29,9 +29,9 @@ _FAILED: dict[str, str] = {
     AnswerOutcome.EMPTY: f"The model said nothing: {_MORE_ATTEMPTS}",
     AnswerOutcome.ERRORED: f"The provider failed on it: {_MORE_ATTEMPTS}",
     AnswerOutcome.EXPIRED: f"The provider ran out of time: {_MORE_ATTEMPTS}",
-    "results_lost": "It may have been answered and paid for, and the answer did not come: look for "
-    "it at the provider; the job release_documents asks again, at its cost.",
-    "missing_from_results": f"The provider gave no answer for it: {_MORE_ATTEMPTS}",
+    NoAnswer.RESULTS_LOST: "It may have been answered and paid for, and the answer did not "
+    "come: look for it at the provider; the job release_documents asks again, at its cost.",
+    NoAnswer.MISSING: f"The provider gave no answer for it: {_MORE_ATTEMPTS}",
     "too_large_for_provider": "It is larger than a job of this provider may be: split it.",
 }
 

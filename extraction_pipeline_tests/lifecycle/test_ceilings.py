@@ -10,11 +10,12 @@ from extraction_pipeline.errors import CollectionError
 from extraction_pipeline.ledger import claims
 from extraction_pipeline.ledger.costs import VersionCosts, version_costs
 from extraction_pipeline.lifecycle.ceilings import excess, today
+from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.submission import SubmissionReport
 from extraction_pipeline.prices.estimate import estimate
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import CREATE, Proxy
-from extraction_pipeline_tests.faults.result_rows import envelope
+from extraction_pipeline_tests.faults.result_rows import envelope, undecodable
 from extraction_pipeline_tests.lifecycle.driving import Driven
 from extraction_pipeline_tests.lifecycle.priced import priced, under
 
@@ -167,6 +168,49 @@ def test_an_answer_that_hides_its_usage_counts_with_its_estimate(
     (job_id,) = costly.submitted()
     costly.finished(job_id)
     assert costs(costly) == VersionCosts(ONE_REQUEST, Decimal(0), 0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "job_id", "unanswered"),
+    [
+        ("results_lost", "b-1", 1),
+        ("missing_from_results", "b-1", 1),
+        ("expired", "b-1", 1),
+        ("given_up", "b-1", 1),
+        ("given_up", None, 0),  # no provider is known to have had it
+        ("cancelled", "b-1", 0),
+    ],
+)
+def test_what_may_have_to_be_paid_for_without_an_answer_counts_with_its_estimate(
+    costly: Driven,
+    workplace: Workplace,
+    proxy: Proxy,
+    reason: str,
+    job_id: str | None,
+    unanswered: int,
+) -> None:
+    proxy.plan_results(undecodable(0), times=1)
+    workplace.write(2)
+    driven = under(costly, workplace, ceiling(2))
+    (job,) = driven.submitted()
+    driven.finished(job)
+    assert driven.items()[("failed", "rejected", "results_lost")] == 1
+    driven.execute(
+        "UPDATE extraction.batch_items SET failure_reason = :reason WHERE state = 'failed'",
+        reason=reason,
+    )
+    driven.execute("UPDATE extraction.batch_jobs SET state = 'failed', job_id = :id", id=job_id)
+    after = costs(driven)
+    assert 0 < after.spent < ONE_REQUEST
+    assert (after.unanswered, after.under_way) == (unanswered * ONE_REQUEST, Decimal(0))
+    with driven.pipeline.engine.connect() as connection:
+        line = cost_line(connection, driven.pipeline, driven.collection, "v1") or ""
+    assert ("at most 0.4096 EUR for requests without an answer" in line) == bool(unanswered)
+    workplace.write(1, start=2)
+    driven.scan()
+    report = driven.submit()
+    assert report.refused == unanswered
+    assert ("at most 0.4096 EUR without an answer" in "".join(report.causes)) == bool(unanswered)
 
 
 def test_what_came_before_any_price_is_priced_or_holds_everything_up(
