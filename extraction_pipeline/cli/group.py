@@ -82,8 +82,15 @@ def _told(error: BaseException) -> int | None:
     if isinstance(error, ExtractionPipelineError):
         click.echo(f"Error: {with_program(str(error))}", err=True)
         return error.exit_code
-    if isinstance(error, OSError) and error.errno in FULL:
-        # Without the file: its name can be a patient's.
-        click.echo(f"Error: A file could not be written: {error.strerror}.", err=True)
-        return 2
+    # Not above: most commands end without an error, and some without a database.
+    from extraction_pipeline.ledger.lost_database import chain_of, lost_database
+
+    lost = lost_database(error)
+    if lost is not None:
+        return _told(lost)
+    for one in chain_of(error):
+        if isinstance(one, OSError) and one.errno in FULL:
+            # Without the file: its name can be a patient's.
+            click.echo(f"Error: A file could not be written: {one.strerror}.", err=True)
+            return 2
     return None
