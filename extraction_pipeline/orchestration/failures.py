@@ -11,6 +11,7 @@ from extraction_pipeline.errors import (
     ExtractionPipelineError,
     LedgerError,
 )
+from extraction_pipeline.ledger.lost_database import lost_database
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import ProviderError
 
@@ -23,7 +24,8 @@ EXIT_CODE = "exit code"
 
 @contextmanager
 def one_line_failures() -> Iterator[None]:
-    """Turn an error of this project into a `Failure` with its sentence.
+    """Turn an error of this project, and a database that Dagster's storage lost, into a `Failure`
+    with its sentence.
 
     Dagster may retry the step only where the database was away: everything else either works
     later by itself, through the status sensor, or needs a person.
@@ -31,14 +33,23 @@ def one_line_failures() -> Iterator[None]:
     try:
         yield
     except ExtractionPipelineError as error:
-        raise Failure(
-            description=str(error),
-            metadata={
-                EXIT_CODE: error.exit_code,
-                **({NEEDS_PERSON: True} if needs_person(error) else {}),
-            },
-            allow_retries=isinstance(error, DatabaseUnavailable),
-        ) from None
+        raise _failure(error) from None
+    except Exception as error:
+        lost = lost_database(error)
+        if lost is None:
+            raise
+        raise _failure(lost) from None
+
+
+def _failure(error: ExtractionPipelineError) -> Failure:
+    return Failure(
+        description=str(error),
+        metadata={
+            EXIT_CODE: error.exit_code,
+            **({NEEDS_PERSON: True} if needs_person(error) else {}),
+        },
+        allow_retries=isinstance(error, DatabaseUnavailable),
+    )
 
 
 def needs_person(error: ExtractionPipelineError) -> bool:
