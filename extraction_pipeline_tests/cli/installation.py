@@ -1,9 +1,12 @@
 """A home of its own and a corpus, in which commands are typed: real processes throughout."""
 
+import fcntl
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -99,6 +102,28 @@ class Installation:
                 process.send_signal(signal.SIGINT)
                 process.wait(60)
             self.kill_processes()
+
+    @contextmanager
+    def at_a_terminal(self, *words: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+        """A command at a terminal of its own, and the terminal: what is written there is typed, and
+        a Ctrl-C reaches every process that the command has not set apart."""
+        terminal, side = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "extraction_pipeline.cli", *words],
+            env=self.environment,
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(side)
+        try:
+            yield process, terminal
+        finally:
+            os.close(terminal)
+            self.kill_processes()
+            process.wait(10)
 
     def kill_processes(self) -> None:
         """SIGKILL to all that runs in this home, as when a machine goes down."""

@@ -1,7 +1,9 @@
 """Commands that are interrupted or killed, or find no provider: nothing goes out twice."""
 
+import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -58,6 +60,34 @@ def test_ctrl_c_while_a_job_is_created_and_once_more_is_one_job(
     assert "3 documents, 3 published" in installation.command(*RUN)
     assert proxy.count(CREATE) == 1
     assert not installation.processes()
+
+
+def test_ctrl_c_at_a_terminal_is_answered_in_one_line(
+    installation: Installation, proxy: Proxy
+) -> None:
+    """It reaches all processes that the command has not set apart, in the middle of a run."""
+    hold = Hold(forward=True)
+    proxy.plan(CREATE, hold)
+    with installation.at_a_terminal(*RUN) as (process, terminal):
+        assert hold.reached.wait(HELD_SECONDS)
+        os.write(terminal, b"\x03")
+        shown = told_at(terminal)
+        assert process.wait(30) == 130
+    lines = [line for line in shown.splitlines() if line.strip("^C")]
+    assert lines == [
+        "scanning letters",
+        "submitting letters at v1",
+        "Interrupted. What a provider has is kept and found again.",
+    ]
+
+
+def told_at(terminal: int) -> str:
+    """Everything that is shown until the last process at the terminal has ended."""
+    shown = b""
+    with suppress(OSError):  # how a terminal says that nobody is there any more
+        while read := os.read(terminal, 65536):
+            shown += read
+    return shown.decode()
 
 
 def test_a_machine_that_goes_down_while_it_collects_goes_on_where_it_was(
