@@ -14,6 +14,11 @@ hold document text, a prompt, an answer or a key: both are logged and shown.
     └── ProviderError           a call to a provider failed (see `providers.errors`)
 """
 
+import errno
+
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""Numbers of an OSError that says that nothing more can be written to a disk."""
+
 
 class ExtractionPipelineError(Exception):
     """Base of all errors of this project: one line of cause, and one of remedy.

@@ -4,7 +4,6 @@ A command's module declares its options; what it does is imported when it is cal
 `--help` and a slip in the options are answered at once.
 """
 
-import errno
 import os
 
 import click
@@ -20,12 +19,10 @@ from extraction_pipeline.cli.program import with_program
 from extraction_pipeline.cli.run import run
 from extraction_pipeline.cli.signals import MESSAGE, end_at_once, exit_code, interrupted
 from extraction_pipeline.cli.status import status
-from extraction_pipeline.errors import ExtractionPipelineError
+from extraction_pipeline.errors import DISK_FULL, ExtractionPipelineError
 
 FOR_THIS_USER_ALONE = 0o077
 """Whatever a command makes, and what it starts: documents, records and logs of patients."""
-
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -89,7 +86,7 @@ def _told(error: BaseException) -> int | None:
     if lost is not None:
         return _told(lost)
     for one in chain_of(error):
-        if isinstance(one, OSError) and one.errno in FULL:
+        if isinstance(one, OSError) and one.errno in DISK_FULL:
             # Without the file: its name can be a patient's.
             click.echo(f"Error: A file could not be written: {one.strerror}.", err=True)
             return 2

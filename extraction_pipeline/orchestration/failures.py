@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from dagster import Failure
 
 from extraction_pipeline.errors import (
+    DISK_FULL,
     ConfigurationError,
     DatabaseUnavailable,
     ExtractionPipelineError,
     LedgerError,
+    StoreError,
 )
-from extraction_pipeline.ledger.lost_database import lost_database
+from extraction_pipeline.ledger.lost_database import chain_of, lost_database
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import ProviderError
 
@@ -24,8 +26,8 @@ EXIT_CODE = "exit code"
 
 @contextmanager
 def one_line_failures() -> Iterator[None]:
-    """Turn an error of this project, and a database that Dagster's storage lost, into a `Failure`
-    with its sentence.
+    """Turn an error of this project, and a database that Dagster's storage lost or a disk that is
+    full, into a `Failure` with its sentence.
 
     Dagster may retry the step only where the database was away: everything else either works
     later by itself, through the status sensor, or needs a person.
@@ -35,10 +37,21 @@ def one_line_failures() -> Iterator[None]:
     except ExtractionPipelineError as error:
         raise _failure(error) from None
     except Exception as error:
-        lost = lost_database(error)
-        if lost is None:
+        outside = lost_database(error) or _full_disk(error)
+        if outside is None:
             raise
-        raise _failure(lost) from None
+        raise _failure(outside) from None
+
+
+def _full_disk(error: Exception) -> StoreError | None:
+    """Without the file: its name can be a patient's."""
+    for one in chain_of(error):
+        if isinstance(one, OSError) and one.errno in DISK_FULL:
+            return StoreError(
+                f"A file could not be written: {one.strerror}.",
+                remedy="Make room; what was under way is repeated safely.",
+            )
+    return None
 
 
 def _failure(error: ExtractionPipelineError) -> Failure:
