@@ -14,9 +14,7 @@ from extraction_pipeline.cli.output import counted, say
 from extraction_pipeline.cli.program import with_program
 from extraction_pipeline.cli.unread import unread_lines
 from extraction_pipeline.collections.collection import Collection
-from extraction_pipeline.documents.sources import FolderSource
-from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.installation.corpus import VARIABLE, choose_corpus
+from extraction_pipeline.installation.corpus import VARIABLE, Corpus, choose_corpus
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.installation.stack import make_home
 from extraction_pipeline.ledger.published import richest_record
@@ -74,6 +72,8 @@ def demonstrate(given: Path | None, *, as_json: bool, show_record: bool) -> int:
     started = time.monotonic()
     with driving(load_settings(), say) as driver:
         chosen = _collections_with_source(driver, corpus)
+        if corpus is not None:
+            corpus.remember(settings.home)
         outcome, unread = _drive(driver, chosen, started)
         if as_json:
             click.echo(orjson.dumps(outcome.as_json()).decode())
@@ -87,34 +87,15 @@ def demonstrate(given: Path | None, *, as_json: bool, show_record: bool) -> int:
     return 1 if outcome.waiting else 0
 
 
-def _collections_with_source(driver: Driver, corpus: str | None) -> list[Collection]:
-    """The collections, less those for which the given corpus has no folder."""
-    chosen: list[Collection] = []
-    for collection in driver.pipeline.collections.values():
-        if corpus is not None and _lies_in(collection, corpus) and not _exists(collection):
-            say(f"{collection.name}: {corpus} has no folder of this name, so it is left out.")
-        else:
-            chosen.append(collection)
-    if not chosen:
-        raise ConfigurationError(
-            f"{corpus} has no folder that is named after a collection.",
-            remedy=f"Name one {' or '.join(sorted(driver.pipeline.collections))}.",
-        )
-    return chosen
-
-
-def _lies_in(collection: Collection, corpus: str) -> bool:
-    source = collection.source
-    return (
-        isinstance(source, FolderSource)
-        and source.path is not None
-        and Path(source.path).is_relative_to(corpus)
-    )
-
-
-def _exists(collection: Collection) -> bool:
-    source = collection.source
-    return isinstance(source, FolderSource) and Path(source.path or "").is_dir()
+def _collections_with_source(driver: Driver, corpus: Corpus | None) -> list[Collection]:
+    """The collections, less those for which the corpus has no folder."""
+    declared = list(driver.pipeline.collections.values())
+    if corpus is None:
+        return declared
+    lacking = corpus.lacking(declared)
+    for collection in lacking:
+        say(f"{collection.name}: {corpus.place} has no folder of this name, so it is left out.")
+    return [collection for collection in declared if collection not in lacking]
 
 
 def _drive(
@@ -197,10 +178,11 @@ def _show(driver: Driver, chosen: list[Collection], outcome: Outcome, *, with_re
         _show_record(driver, chosen)
 
 
-def _show_way_on(home: Path, chosen: list[Collection], corpus: str | None) -> None:
+def _show_way_on(home: Path, chosen: list[Collection], corpus: Corpus | None) -> None:
     click.echo(f"\nState: {home} (delete the folder to begin again)")
     if corpus is not None:
-        click.echo(f"Documents: {VARIABLE}={shlex.quote(corpus)} (kept in mind for this state)")
+        kept = " (kept in mind for this state)" if corpus.given or corpus.remembered else ""
+        click.echo(f"Documents: {VARIABLE}={shlex.quote(corpus.place)}{kept}")
     click.echo(
         with_program(
             "Next:  extraction-pipeline dev                    the Dagster UI over the same state\n"

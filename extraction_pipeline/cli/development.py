@@ -1,5 +1,6 @@
 """What `extraction-pipeline dev` does."""
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,12 +13,13 @@ import click
 from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.output import say
 from extraction_pipeline.cli.signals import end_in_order
+from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.errors import ConfigurationError, ExtractionPipelineError
 from extraction_pipeline.installation.corpus import choose_corpus
 from extraction_pipeline.installation.dagster_processes import DagsterProcesses
 from extraction_pipeline.installation.sharing import try_lock
 from extraction_pipeline.installation.stack import local_stack, make_home, watched_services
-from extraction_pipeline.settings import load_settings
+from extraction_pipeline.settings import Settings, load_settings
 
 WATCH_SECONDS = 1.0
 
@@ -29,7 +31,7 @@ def develop(host: str, port: int, corpus: Path | None) -> None:
     chosen_port = _free_port(host, port)
     make_home(given.home)
     with _alone(given.home) as lock:
-        choose_corpus(given.home, corpus, say)
+        _choose_corpus(given, corpus)
         with local_stack(load_settings()) as settings:
             click.echo(f"State: {settings.home}")
             click.echo(f"Batch server: {settings.local_base_url}")
@@ -42,6 +44,19 @@ def develop(host: str, port: int, corpus: Path | None) -> None:
                 click.echo("Ending what was started.")
             finally:
                 dagster.stop()
+
+
+def _choose_corpus(settings: Settings, given: Path | None) -> None:
+    """Set the corpus, and say which collections have no documents in it."""
+    corpus = choose_corpus(settings.home, given, say)
+    if corpus is None:
+        return
+    for collection in corpus.lacking(load_collections(settings.collections, os.environ)):
+        say(
+            f"{collection.name}: {corpus.place} has no folder of this name, so its scans fail. "
+            "EXTRACTION_COLLECTIONS can leave it out."
+        )
+    corpus.remember(settings.home)
 
 
 def _watch(dagster: DagsterProcesses, services: Mapping[str, Callable[[], bool]]) -> None:

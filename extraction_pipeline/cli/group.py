@@ -33,7 +33,7 @@ def commands() -> None:
     \b
     Exit codes: 0 done; 1 documents are left waiting, a job could not be sent, or a run failed;
     2 a wrong command, setting or file; 3 the database; 4 a source or the store; 5 a provider;
-    130 interrupted (143 by SIGTERM, 129 by a closed terminal).
+    130 interrupted (143 by SIGTERM, 129 by SIGHUP).
 
     \b
     Example:

@@ -22,10 +22,13 @@ def run_collection(collection: str, version: str | None, corpus: Path | None, *,
     """Scan a collection, submit, and if asked wait for the results; the exit code."""
     settings = read_settings()
     make_home(settings.home)
-    choose_corpus(settings.home, corpus, say, collection=collection)
+    chosen_corpus = choose_corpus(settings.home, corpus, say)
     with driving(load_settings(), say) as driver:
         declared = driver.pipeline.collection(collection)
         chosen = declared.version(version or declared.active_version)
+        if chosen_corpus is not None:
+            chosen_corpus.require(declared)
+            chosen_corpus.remember(settings.home)
         target = Target(declared.name, chosen.name)
         driver.scan([target.collection])
         all_sent = True

@@ -8,5 +8,5 @@ corpus_option = click.option(
     "--corpus",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Folder with a subfolder of documents for each collection. Default: EXTRACTION_CORPUS, "
-    "then the one used last in this home, then the samples.",
+    "then the one that --corpus named last in this home, then the samples.",
 )

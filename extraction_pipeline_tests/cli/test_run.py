@@ -49,6 +49,21 @@ def test_a_missing_source_has_the_exit_code_of_a_source(
     assert done.stderr.splitlines()[-1].startswith("Error: The source's folder")
 
 
+def test_a_remembered_corpus_is_never_replaced_by_the_samples(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, 0, EXTRACTION_COLLECTIONS="shipped")
+    notes = tmp_path / "corpus" / "payer_notes"
+    notes.mkdir(parents=True)
+    (notes / "note.txt").write_text("PAYER NOTE\n\nFictional.\n")
+    named = ("run", "--collection", "payer_notes", "--corpus", str(tmp_path / "corpus"))
+    assert typed(installation, *named).returncode == 0
+    refused = typed(installation, "run", "--collection", "care_protocols")
+    assert refused.returncode == 4, refused.stderr
+    assert "the corpus that this home remembers" in refused.stderr.splitlines()[-1]
+    assert "--corpus DIR" in refused.stderr.splitlines()[-1]
+    shown = typed(installation, "status", "--json").stdout
+    assert orjson.loads(shown)["collections"]["care_protocols"]["documents"] == 0
+
+
 def test_one_missing_source_keeps_no_other_collection_from_its_records(tmp_path: Path) -> None:
     installation = Installation(tmp_path, 1)
     other = installation.yaml.read_text().replace("name: letters", "name: away")
