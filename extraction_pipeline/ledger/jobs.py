@@ -173,10 +173,16 @@ def unfinished(
 
 
 def left_behind(
-    connection: Connection, collection: str, version_name: str, hashes: Sequence[str] | None
+    connection: Connection,
+    collection: str,
+    version_name: str,
+    hashes: Sequence[str] | None,
+    *,
+    before_due: bool = False,
 ) -> list[int]:
     """Ids of jobs of a version that are not with the provider for certain and may be carried on
-    now; `hashes` narrows them to jobs that ask about one of these documents."""
+    now; `hashes` narrows them to jobs that ask about one of these documents. `before_due` has
+    those as well that could not be sent and whose next try is not due."""
     narrowed = """
         AND EXISTS (SELECT FROM extraction.batch_items i
                     JOIN extraction.documents d ON d.id = i.document_id
@@ -188,13 +194,15 @@ def left_behind(
                 SELECT j.id {_FROM}
                 WHERE v.collection = :collection AND v.name = :version
                   AND (j.state IN ('preparing', 'submitting', 'unresolved')
-                       OR (j.state = 'prepared' AND (j.due_at <= now() OR j.trouble_count = 0)))
+                       OR (j.state = 'prepared'
+                           AND (:before_due OR j.due_at <= now() OR j.trouble_count = 0)))
                   {narrowed if hashes is not None else ""}
                 ORDER BY j.id
             """),
             {
                 "collection": collection,
                 "version": version_name,
+                "before_due": before_due,
                 **({"hashes": list(hashes)} if hashes is not None else {}),
             },
         ).scalars()

@@ -47,17 +47,19 @@ def submit_documents(
     *,
     hashes: Sequence[str] | None = None,
     actor: str,
+    before_due: bool = False,
 ) -> SubmissionReport:
     """Make and send batch jobs for all documents that need one, or those of `hashes` that do.
 
     Documents that have an extraction, an open request or no attempt left are passed over, however
     often this is called and from however many processes. A job about them that another process is
-    sending is waited for, and one that a dead process left behind is carried on. Raises
-    `RecipeChanged`, and `CollectionError` for a ceiling without a price.
+    sending is waited for, and one that a dead process left behind is carried on; one that the
+    provider did not take is tried again when it is due, or now where a person asks (`before_due`).
+    Raises `RecipeChanged`, and `CollectionError` for a ceiling without a price.
     """
     report = SubmissionReport()
-    while _submit(pipeline, collection, version, hashes, actor, report):
-        pass  # each time around, jobs are half as large
+    while _submit(pipeline, collection, version, hashes, actor, report, before_due=before_due):
+        before_due = False  # each time around, jobs are half as large, and the rest was tried
     return report
 
 
@@ -68,11 +70,15 @@ def _submit(
     hashes: Sequence[str] | None,
     actor: str,
     report: SubmissionReport,
+    *,
+    before_due: bool,
 ) -> bool:
     """One round; whether a job was refused for its size, and its documents need smaller ones."""
     made = [job.id for job in claim(pipeline, collection, version, hashes, actor, report)]
     with pipeline.engine.connect() as connection:
-        left = jobs.left_behind(connection, collection.name, version.name, hashes)
+        left = jobs.left_behind(
+            connection, collection.name, version.name, hashes, before_due=before_due
+        )
     steps = [
         *((job, BUSY_PATIENCE_SECONDS) for job in left if job not in made),
         *((job, 0.0) for job in made),

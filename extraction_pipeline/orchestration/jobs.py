@@ -141,6 +141,7 @@ def submit_missing_documents(
             collection.version(config.extraction_version or collection.active_version),
             hashes=config.document_hashes or None,
             actor=context.run_id,
+            before_due=True,
         )
         for job_id in report.submitted:
             record_submission(opened, job_id, recorder(context))
@@ -160,8 +161,8 @@ def submit_missing_documents(
         raise Failure(description=" ".join(report.causes), allow_retries=False)
     if report.waiting:
         raise Failure(
-            description=f"{len(report.waiting)} of {len(report.jobs)} batch jobs could not be "
-            f"submitted yet; the status sensor carries them on. {' '.join(report.causes)}",
+            description=f"{len(report.waiting)} of {len(report.waiting) + len(report.submitted)} "
+            f"batch jobs could not be submitted yet; the status sensor carries them on. {' '.join(report.causes)}",
             metadata={
                 WAITING: len(report.waiting),
                 **({NEEDS_PERSON: True} if report.stopped else {}),

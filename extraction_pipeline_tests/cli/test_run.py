@@ -38,6 +38,20 @@ def test_what_could_not_be_sent_is_said_and_is_no_success(tmp_path: Path) -> Non
     assert "Traceback" not in done.stderr
 
 
+def test_a_job_that_waits_is_carried_on_when_a_person_asks(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, 2, EXTRACTION_LOCAL_BASE_URL=NOWHERE)
+    run = ("run", "--collection", "letters")
+    assert typed(installation, *run).returncode == 1
+    again = typed(installation, *run)
+    assert again.returncode == 1, "its next try is not due, and was made all the same"
+    assert "nothing could be sent yet" in again.stdout
+    assert "1 of 1 batch jobs could not be submitted yet" in again.stderr
+    del installation.environment["EXTRACTION_LOCAL_BASE_URL"]
+    sent = typed(installation, *run)
+    assert sent.returncode == 0, sent.stderr
+    assert "letters at v1: 2 requests sent in 1 batch job." in sent.stdout
+
+
 @pytest.mark.parametrize("command", [("run", "--collection", "letters"), ("demo",)])
 def test_a_missing_source_has_the_exit_code_of_a_source(
     tmp_path: Path, command: tuple[str, ...]
