@@ -1,7 +1,7 @@
 """What `extraction-pipeline status` does."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import click
 import orjson
@@ -9,13 +9,16 @@ from sqlalchemy import Connection
 
 from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.program import with_program
-from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.collections.collection import Collection, Identity
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import database
+from extraction_pipeline.ledger.audit import ceiling_was_reached
 from extraction_pipeline.ledger.costs import version_costs
-from extraction_pipeline.ledger.states import DocumentStatus
+from extraction_pipeline.ledger.states import DocumentStatus, JobState
 from extraction_pipeline.ledger.summary import (
     CollectionSummary,
+    DocumentLine,
+    Reason,
     document_lines,
     open_jobs,
     reasons,
@@ -24,11 +27,19 @@ from extraction_pipeline.ledger.summary import (
     unreadable_revisions,
 )
 from extraction_pipeline.ledger.versions import used_versions
+from extraction_pipeline.lifecycle import ceilings
 from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.recipes import type_of
 from extraction_pipeline.prices.price_list import exact
-from extraction_pipeline.reports.advice import advise, advise_unreadable
+from extraction_pipeline.reports.advice import (
+    CEILING,
+    advise,
+    advise_unreadable,
+    held_by_ceiling,
+    which_file,
+)
 from extraction_pipeline.reports.table import Cell, render_table
 
 UNDONE = [status for status in DocumentStatus if status is not DocumentStatus.PUBLISHED]
@@ -57,11 +68,37 @@ class Place:
     declared: bool
     named: bool
     summary: CollectionSummary
+    ceiling: str | None
+    """The ceiling that keeps its documents from being sent, in words."""
 
     @property
     def asked(self) -> tuple[str, str, int]:
         """What the questions to the ledger take."""
         return self.collection.name, self.version, self.max_attempts
+
+    def lines(self, connection: Connection, limit: int) -> list[DocumentLine]:
+        """Documents that are not published, with what they wait for."""
+        found = document_lines(
+            connection,
+            *self.asked,
+            statuses=UNDONE,
+            limit=limit,
+            with_paths=self.collection.show_paths,
+        )
+        return [
+            replace(one, reason=CEILING) if self._held(one.status, one.job_state) else one
+            for one in found
+        ]
+
+    def reasons(self, connection: Connection) -> list[Reason]:
+        """Why documents are not published, the most frequent first."""
+        return [
+            replace(one, reason=CEILING) if self._held(one.status, one.job_state) else one
+            for one in reasons(connection, *self.asked, UNDONE)
+        ]
+
+    def _held(self, status: DocumentStatus, job_state: JobState | None) -> bool:
+        return self.ceiling is not None and held_by_ceiling(status, job_state)
 
     @property
     def listed(self) -> bool:
@@ -87,6 +124,8 @@ def show_status(
     with database(given, create=given.database_url is None) as settings:
         pipeline = open_pipeline(settings)
         chosen = [pipeline.collection(only)] if only else list(pipeline.collections.values())
+        for collection in chosen:
+            type_of(collection)  # a slip in the YAML is told here as `run` tells it
         with pipeline.engine.connect() as connection:
             places = _places(connection, chosen, version)
             if as_json:
@@ -108,9 +147,20 @@ def _places(connection: Connection, chosen: Sequence[Collection], only: str | No
             names = dict.fromkeys(name for name in [*declared, *used] if name == only)
         for name in names:
             attempts = declared[name].max_attempts if name in declared else 1
+            ceiling = declared[name].ceiling if name in declared else None
+            if ceiling and not ceiling_was_reached(connection, collection.name, name):
+                ceiling = None
             summary = summarize(connection, collection.name, name, attempts)
             places.append(
-                Place(collection, name, attempts, name in declared, only is not None, summary)
+                Place(
+                    collection,
+                    name,
+                    attempts,
+                    name in declared,
+                    only is not None,
+                    summary,
+                    ceilings.shown(ceiling) if ceiling else None,
+                )
             )
     if not places:
         raise ConfigurationError(
@@ -175,7 +225,7 @@ def _undone(summary: CollectionSummary) -> int:
 
 def _show_documents(connection: Connection, place: Place, limit: int) -> None:
     paths = place.collection.show_paths
-    lines = document_lines(connection, *place.asked, statuses=UNDONE, limit=limit, with_paths=paths)
+    lines = place.lines(connection, limit)
     if not lines:
         return
     undone = place.summary.documents - place.summary.published
@@ -197,10 +247,14 @@ def _show_documents(connection: Connection, place: Place, limit: int) -> None:
         )
     )
     click.echo("What to do")
-    for reason in reasons(connection, *place.asked, UNDONE):
+    for reason in place.reasons(connection):
         why = reason.reason or (reason.job_state.value if reason.job_state else "")
         named = f"{reason.status.value}: {why}" if why else reason.status.value
-        click.echo(f"  {reason.documents:,} {named}. {with_program(advise(reason))}")
+        click.echo(f"  {reason.documents:,} {named}. {with_program(advise(reason, place.ceiling))}")
+    by_content = place.collection.identity is Identity.CONTENT
+    which = which_file(show_paths=paths, by_content=by_content)
+    if which is not None:
+        click.echo(f"  {which}")
 
 
 def _show_unreadable_revisions(connection: Connection, place: Place, limit: int) -> None:
@@ -233,6 +287,9 @@ def _show_unread(connection: Connection, collection: Collection, limit: int) -> 
         click.echo(f"\n{collection.name}: files that could not be read; the next scan tries again")
         for file in files:
             click.echo(f"  {file.problem} {file.path or ''}".rstrip())
+        which = which_file(show_paths=collection.show_paths, by_content=False)
+        if which is not None:
+            click.echo(f"  {which}")
 
 
 def _show_database(pipeline: Pipeline) -> None:
@@ -258,14 +315,7 @@ def _as_json(
             "costs": _costs(connection, pipeline, place),
         }
         if documents and place.listed:
-            lines = document_lines(
-                connection,
-                *place.asked,
-                statuses=UNDONE,
-                limit=limit,
-                with_paths=place.collection.show_paths,
-            )
-            counts["not_published"] = [asdict(line) for line in lines]
+            counts["not_published"] = [asdict(line) for line in place.lines(connection, limit)]
             counts["unreadable_revisions"] = [
                 {**asdict(one), "advice": advise_unreadable(one.reason)}
                 for one in unreadable_revisions(
@@ -273,8 +323,8 @@ def _as_json(
                 )
             ]
             counts["advice"] = [
-                {**asdict(reason), "advice": advise(reason)}
-                for reason in reasons(connection, *place.asked, UNDONE)
+                {**asdict(reason), "advice": advise(reason, place.ceiling)}
+                for reason in place.reasons(connection)
             ]
         name = place.collection.name
         if name in shown:

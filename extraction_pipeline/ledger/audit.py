@@ -36,6 +36,31 @@ def note(
     )
 
 
+def ceiling_was_reached(connection: Connection, collection: str, version: str) -> bool:
+    """Whether a ceiling kept jobs of a version from being made, the last time that any were to
+    be."""
+    return bool(
+        connection.execute(
+            text("""
+                SELECT EXISTS (
+                    SELECT FROM extraction.audit_events a
+                    WHERE a.event = :event AND a.collection = :collection
+                      AND a.details->>'version' = :version
+                      AND NOT EXISTS (
+                          SELECT FROM extraction.batch_jobs j
+                          JOIN extraction.extraction_versions v ON v.id = j.version_id
+                          WHERE v.collection = :collection AND v.name = :version
+                            AND j.created_at > a.at))
+            """),
+            {
+                "event": AuditEvent.CEILING_REACHED.value,
+                "collection": collection,
+                "version": version,
+            },
+        ).scalar_one()
+    )
+
+
 def happened(connection: Connection, event: AuditEvent, job: int, attempt: int) -> bool:
     """Whether `event` was noted of a job at this attempt to submit it."""
     return bool(

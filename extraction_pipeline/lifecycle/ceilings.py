@@ -25,6 +25,11 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
+def shown(ceiling: Ceiling) -> str:
+    """A ceiling in words, such as `5.0000 EUR a day`."""
+    return f"{money(ceiling.amount, ceiling.currency)} {PER[ceiling.per]}"
+
+
 def require_price(collection: Collection, version: ExtractionVersion, prices: PriceList) -> None:
     """Raise `CollectionError` for a ceiling that nothing can be held against: without a price in
     its currency."""
@@ -88,7 +93,7 @@ def excess(ceiling: Ceiling, so_far: VersionCosts, new: Decimal, requests: int) 
         else ""
     )
     return (
-        f"its ceiling of {money(ceiling.amount, ceiling.currency)} {PER[ceiling.per]} would be "
+        f"its ceiling of {shown(ceiling)} would be "
         f"passed by {requests} requests for at most {money(new, ceiling.currency)}, with "
         f"{money(so_far.spent, ceiling.currency)} spent{unanswered} and at most "
         f"{money(so_far.under_way, ceiling.currency)} under way. Raise it, or submit fewer "

@@ -11,12 +11,15 @@ from extraction_pipeline.prices.price_list import money
 def cost_line(
     connection: Connection, pipeline: Pipeline, collection: Collection, version: str
 ) -> str | None:
-    """The line, or `None` without a price list, and where there are no costs."""
+    """The line, or `None` without a price list, and where there are no costs and no ceiling."""
     currency = pipeline.prices.currency
     if currency is None:
         return None
     costs = version_costs(connection, collection.name, version, currency)
-    if not (costs.at_most or costs.unpriced):
+    ceiling = next(
+        (one.ceiling for one in collection.extraction_versions if one.name == version), None
+    )
+    if not (costs.at_most or costs.unpriced or ceiling):
         return None
     line = (
         f"{collection.name} at {version}: {money(costs.spent, currency)} spent, at most "
@@ -24,10 +27,8 @@ def cost_line(
     )
     if costs.unanswered:
         line += f", at most {money(costs.unanswered, currency)} for requests without an answer"
-    for declared in collection.extraction_versions:
-        if declared.name == version and declared.ceiling is not None:
-            ceiling = money(declared.ceiling.amount, declared.ceiling.currency)
-            line += f"; its ceiling is {ceiling} ({declared.ceiling.per.value})"
+    if ceiling is not None:
+        line += f"; its ceiling is {money(ceiling.amount, ceiling.currency)} ({ceiling.per.value})"
     if costs.unpriced:
         line += f"; {costs.unpriced:,} without a price"
     return f"{line}."

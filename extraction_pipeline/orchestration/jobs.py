@@ -160,9 +160,10 @@ def submit_missing_documents(
     if report.refused:
         raise Failure(description=" ".join(report.causes), allow_retries=False)
     if report.waiting:
+        tried = len(report.waiting) + len(report.submitted)
         raise Failure(
-            description=f"{len(report.waiting)} of {len(report.waiting) + len(report.submitted)} "
-            f"batch jobs could not be submitted yet; the status sensor carries them on. {' '.join(report.causes)}",
+            description=f"{len(report.waiting)} of {tried} batch jobs could not be submitted yet; "
+            f"the status sensor carries them on. {' '.join(report.causes)}",
             metadata={
                 WAITING: len(report.waiting),
                 **({NEEDS_PERSON: True} if report.stopped else {}),

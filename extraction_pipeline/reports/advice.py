@@ -59,8 +59,28 @@ def advise_unreadable(reason: str) -> str:
     return _UNREADABLE.get(reason, "Exclude it in the YAML, or replace the file.")
 
 
-def advise(reason: Reason) -> str:
-    """What to do about documents that are where they are for this reason."""
+WHICH_FILE = "Which files: `show_paths: true` in the YAML lists their paths"
+WHICH_FILE_BY_CONTENT = "; or compare with `sha256sum`, which a document's hash is of its file"
+
+CEILING = "ceiling_reached"
+"""The reason of documents that would be sent, did the ceiling of their version not forbid it."""
+
+
+def held_by_ceiling(status: DocumentStatus, job_state: JobState | None) -> bool:
+    """Whether a ceiling that was reached is what a document waits for: it has no open request."""
+    return status is DocumentStatus.WAITING and job_state is None
+
+
+def which_file(*, show_paths: bool, by_content: bool) -> str | None:
+    """How to find the files of documents that are listed, where their paths are not shown."""
+    if show_paths:
+        return None
+    return f"{WHICH_FILE}{WHICH_FILE_BY_CONTENT if by_content else ''}."
+
+
+def advise(reason: Reason, ceiling: str | None = None) -> str:
+    """What to do about documents that are where they are for this reason. `ceiling` is what their
+    version may cost, such as `5.0000 EUR a day`."""
     said = reason.reason or ""
     match reason.status:
         case DocumentStatus.PUBLISHED:
@@ -79,12 +99,17 @@ def advise(reason: Reason) -> str:
                 f"{_NEW_VERSION}.",
             )
         case DocumentStatus.WAITING:
-            return _about_waiting(reason)
+            return _about_waiting(reason, ceiling)
 
 
-def _about_waiting(reason: Reason) -> str:
+def _about_waiting(reason: Reason, ceiling: str | None) -> str:
     if reason.job_state is not None:
         return _WAITING_FOR_JOB.get(reason.job_state, _ANSWER_TO_COME)
+    if reason.reason == CEILING:
+        return (
+            f"Not sent, because the ceiling of {ceiling} would be passed: raise it in the YAML, or "
+            "submit fewer documents at once, then `run`. A ceiling per day is free again the next day."
+        )
     if not reason.attempted:
         return "Never sent at this version: `run`, a backfill or, if it is active, the night do."
     return _WAITING_AFTER.get(

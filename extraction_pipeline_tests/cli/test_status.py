@@ -1,5 +1,7 @@
 """`extraction-pipeline status`: every version is shown, and every document with what to do."""
 
+import hashlib
+import re
 from collections.abc import Iterator
 
 import orjson
@@ -9,7 +11,7 @@ from sqlalchemy import inspect, make_url
 
 from extraction_pipeline.cli.group import commands
 from extraction_pipeline.documents.readable import UnreadableReason
-from extraction_pipeline.errors import LedgerError
+from extraction_pipeline.errors import CollectionError, LedgerError
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
 from extraction_pipeline.ledger.summary import Reason
@@ -21,6 +23,7 @@ from extraction_pipeline_tests.faults.proxy import Proxy, running_proxy
 from extraction_pipeline_tests.faults.result_rows import both, said
 from extraction_pipeline_tests.ledger.databases import database
 from extraction_pipeline_tests.lifecycle.driving import Driven
+from extraction_pipeline_tests.lifecycle.priced import priced, under
 
 
 @pytest.fixture
@@ -156,6 +159,60 @@ def test_reading_does_not_change_the_tables_of_a_server(
         engine = open_engine(without_tables)
         assert not inspect(engine).has_schema("extraction")
         engine.dispose()
+
+
+def test_a_ceiling_that_holds_documents_back_is_named_with_what_to_do(
+    workplace: Workplace, server: ServerProcess, proxy: Proxy
+) -> None:
+    workplace.write(3)
+    one = under(
+        priced(driven(workplace, server, proxy), workplace, ("2020-01-01", "0", "100")),
+        workplace,
+        "{amount: 0.5, currency: EUR}",
+    )
+    one.scan()
+    assert "Never sent at this version" in typed("--documents").output
+    assert one.submit().refused == 3
+    workplace.environment.setenv("EXTRACTION_PRICES", str(workplace.root / "prices.yaml"))
+    shown = typed("--documents").output
+    assert "notes at v1: 0.0000 EUR spent" in shown
+    assert "its ceiling is 0.5000 EUR (total)" in shown
+    assert "3 waiting: ceiling_reached. Not sent, because the ceiling of 0.5000 EUR in" in shown
+    assert "Never sent" not in shown
+    told = orjson.loads(typed("--documents", "--json").output)["collections"]["notes"]
+    assert {line["reason"] for line in told["not_published"]} == {"ceiling_reached"}
+    assert one.submit(hashes_of(one)[:1]).documents == 1
+    assert "ceiling_reached" not in typed("--documents").output, "it did not hold the last one back"
+
+
+def hashes_of(one: Driven) -> list[str]:
+    return [str(row[0]) for row in one.rows("SELECT document_hash FROM extraction.documents")]
+
+
+def test_where_paths_are_hidden_it_says_how_to_find_a_file(
+    workplace: Workplace, server: ServerProcess, proxy: Proxy
+) -> None:
+    (workplace.documents / "notes").mkdir(exist_ok=True)
+    (workplace.documents / "notes" / "empty.txt").touch()
+    driven(workplace, server, proxy).scan()
+    shown = typed("--documents").output
+    assert "fetch it again" in shown
+    assert "`show_paths: true` in the YAML lists their paths; or compare with `sha256sum`" in shown
+    assert hashlib.sha256(b"").hexdigest() in shown
+    workplace.declare(extra="show_paths: true")
+    shown = typed("--documents").output
+    assert "sha256sum" not in shown
+    assert "empty.txt" in shown
+
+
+def test_a_misspelt_document_type_is_refused(workplace: Workplace) -> None:
+    yaml = workplace.collections / "notes.yaml"
+    yaml.write_text(
+        re.sub("document_type: .*", "document_type: discharge_sumary", yaml.read_text())
+    )
+    done = CliRunner().invoke(commands, ["status"])
+    assert isinstance(done.exception, CollectionError)
+    assert "notes.yaml:3: " in str(done.exception)
 
 
 def test_there_is_advice_for_every_reason() -> None:
