@@ -108,7 +108,7 @@ def _about_waiting(reason: Reason, ceiling: str | None) -> str:
     if reason.reason == CEILING:
         return (
             f"Not sent, because the ceiling of {ceiling} would be passed: raise it in the YAML, or "
-            "submit fewer documents at once, then `run`. A ceiling per day is free again the next day."
+            "submit fewer documents at once, then `run`. One per day is free again the next day."
         )
     if not reason.attempted:
         return "Never sent at this version: `run`, a backfill or, if it is active, the night do."

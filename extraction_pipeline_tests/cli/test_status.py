@@ -207,9 +207,8 @@ def test_where_paths_are_hidden_it_says_how_to_find_a_file(
 
 def test_a_misspelt_document_type_is_refused(workplace: Workplace) -> None:
     yaml = workplace.collections / "notes.yaml"
-    yaml.write_text(
-        re.sub("document_type: .*", "document_type: discharge_sumary", yaml.read_text())
-    )
+    slip = re.sub("document_type: .*", "document_type: discharge_sumary", yaml.read_text())
+    yaml.write_text(slip)
     done = CliRunner().invoke(commands, ["status"])
     assert isinstance(done.exception, CollectionError)
     assert "notes.yaml:3: " in str(done.exception)
