@@ -45,7 +45,9 @@ class FoundFiles:
     """Folders below it that could not be listed, with "/" at the end."""
     skipped: int
     """How many files, links and folders were left out for what they are: hidden or temporary ones,
-    links that lead out, pipes, sockets and devices. What the patterns leave out is not counted."""
+    links that lead out, pipes, sockets and devices."""
+    unmatched: int
+    """How many other files the patterns left out."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class LocalFolder:
         unlisted: list[str] = []
         pending = [("", self._real_root)]
         seen = {self._real_root}
-        left_out = skipped = 0
+        left_out = skipped = unmatched = 0
         while pending:
             prefix, folder = pending.pop()
             try:
@@ -72,9 +72,11 @@ class LocalFolder:
                         found.append(file)
                     else:
                         skipped += 1
+                else:
+                    unmatched += 1
         if left_out:
             _log.warning("%d links that lead out of a source's folder were not followed", left_out)
-        return FoundFiles(found, unlisted, skipped + left_out)
+        return FoundFiles(found, unlisted, skipped + left_out, unmatched)
 
     def _unlisted(self, cause: str | None) -> SourceError:
         return SourceError(

@@ -43,10 +43,13 @@ class RemoteFolder:
                     "Nothing is found at the source's URL.",
                     remedy="Check the URL in the collection's YAML.",
                 )
+        files = [file for file in listing if wanted.takes(file.path)]
+        skipped = sum(wanted.hides(file.path) for file in listing)
         return FoundFiles(
-            files=[file for file in listing if wanted.takes(file.path)],
+            files=files,
             unlisted=[],
-            skipped=sum(wanted.hides(file.path) for file in listing),
+            skipped=skipped,
+            unmatched=len(listing) - len(files) - skipped,
         )
 
     def stat(self, paths: set[str]) -> list[FoundFile]:

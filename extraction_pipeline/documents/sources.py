@@ -59,7 +59,8 @@ class Listing:
     unlisted: tuple[str, ...] = ()
     """Folders that could not be listed, with "/" at the end: nothing below them has vanished."""
     skipped: int = 0
-    """See `folder.FoundFiles`."""
+    unmatched: int = 0
+    """For both see `folder.FoundFiles`."""
 
     def __iter__(self) -> Iterator[SourceEntry]:
         return iter(self.entries)
@@ -148,7 +149,7 @@ def list_entries(source: FolderSource | ManifestSource, base_dir: Path) -> Listi
         wanted = PathFilter.of(source.include, source.exclude, hidden=source.include_hidden)
         found = _folder(source, base_dir).files(wanted)
         entries = sorted((_entry(file, None) for file in found.files), key=_order)
-        return Listing(tuple(entries), tuple(found.unlisted), found.skipped)
+        return Listing(tuple(entries), tuple(found.unlisted), found.skipped, found.unmatched)
     folder = _folder(source, base_dir)
     rows = read_manifest(
         source.location(base_dir), source.path_column, source.record_id_column, folder.relative

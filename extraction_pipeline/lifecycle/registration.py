@@ -52,10 +52,29 @@ class ScanReport:
     """Files and folders that could not be read."""
     skipped: int = 0
     """Hidden and temporary files, links that lead out, pipes and the like."""
+    unmatched: int = 0
+    """Other files, which `include` and `exclude` of the YAML leave out."""
     restored: int = 0
     """Texts that the store had lost or damaged, and that are there again."""
     new: list[str] = field(default_factory=list)
     revised: list[str] = field(default_factory=list)
+
+    def notes(self) -> list[str]:
+        """A line on what is no longer there, and one on what is there and was left out."""
+        lines: list[str] = []
+        if self.vanished:
+            gone = "1 file is" if self.vanished == 1 else f"{self.vanished:,} files are"
+            empty = "" if self.entries else " It is empty now: is it the right folder, and mounted?"
+            lines.append(
+                f"{self.collection}: {gone} no longer in the source; the records stay.{empty}"
+            )
+        left_out = [
+            f"{self.unmatched:,} by include and exclude of the YAML" if self.unmatched else "",
+            f"{self.skipped:,} as hidden, temporary or special files" if self.skipped else "",
+        ]
+        if any(left_out):
+            lines.append(f"{self.collection}: files left out: {', '.join(filter(None, left_out))}.")
+        return lines
 
 
 def scan(pipeline: Pipeline, collection: Collection) -> ScanReport:
@@ -71,6 +90,7 @@ def scan(pipeline: Pipeline, collection: Collection) -> ScanReport:
         started = holder.execute(text("SELECT clock_timestamp()")).scalar_one()
         listing = list_entries(collection.source, collection.declared_in.parent)
         report.skipped = listing.skipped
+        report.unmatched = listing.unmatched
         for entries in _chunks(listing):
             _register_chunk(pipeline, reader, collection, entries, report)
         with pipeline.engine.begin() as connection:

@@ -15,6 +15,7 @@ from dagster import (
     Definitions,
     ExecuteInProcessResult,
     IntMetadataValue,
+    JsonMetadataValue,
     MetadataValue,
     RunRequest,
 )
@@ -30,6 +31,7 @@ from extraction_pipeline.orchestration.failures import EXIT_CODE, NEEDS_PERSON
 from extraction_pipeline.orchestration.jobs import (
     CAUSE,
     JOB_KEY_TAG,
+    NOTES,
     WAITING,
     scan_collections,
     submit_missing,
@@ -254,6 +256,8 @@ class Driver:
             if url is not None:
                 lifeline(url.get_secret_value()).let_go(run_id)
         self.runs.append(run_id)
+        for line in _notes(result):
+            self.tell(line)
         return _failed(result)
 
 
@@ -288,6 +292,21 @@ def _note(stopped: dict[str, str], job_key: str, cause: str | None, needs_person
         stopped[job_key] = cause or ""
     else:
         stopped.pop(job_key, None)
+
+
+def _notes(result: ExecuteInProcessResult) -> list[str]:
+    """What a run has to say to a person besides its outcome."""
+    found: list[str] = []
+    for event in result.all_events:
+        given: Mapping[str, MetadataValue[Any]] = {}
+        if event.is_successful_output:
+            given = event.step_output_data.metadata
+        elif event.is_step_failure and event.step_failure_data.user_failure_data is not None:
+            given = event.step_failure_data.user_failure_data.metadata
+        notes = given.get(NOTES)
+        if isinstance(notes, JsonMetadataValue) and isinstance(notes.data, list):
+            found += map(str, notes.data)
+    return found
 
 
 def _failed(result: ExecuteInProcessResult) -> _Failed | None:

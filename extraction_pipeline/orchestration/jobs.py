@@ -42,6 +42,8 @@ JOB_KEY_TAG = "extraction/job_key"
 ATTEMPT_TAG = "extraction/attempt"
 WAITING = "waiting"
 """Metadata of a failed submission that the sensor will carry on: nobody has to act."""
+NOTES = "notes"
+"""Metadata of a scan: lines for the person who waits for it."""
 CAUSE = "cause"
 """Metadata of a run that ended well and could not bring its batch job to the provider yet."""
 
@@ -92,6 +94,7 @@ def scan_documents(
 ) -> None:
     """Scan collections and write the first stage's records."""
     found: dict[str, int] = {}
+    notes: list[str] = []
     faults: list[str] = []
     codes: list[int] = []
     with pipeline.working() as opened:
@@ -109,12 +112,14 @@ def scan_documents(
                 faults.append(f"{name}: {error}")
                 codes.append(error.exit_code)
                 continue
+            notes += report.notes()
             found |= {
                 f"{name}: new": len(report.new),
                 f"{name}: revised": len(report.revised),
                 f"{name}: vanished": report.vanished,
                 f"{name}: unread": report.problems,
                 f"{name}: skipped": report.skipped,
+                f"{name}: unmatched": report.unmatched,
                 f"{name}: restored": report.restored,
                 f"{name}: recorded": recorded,
             }
@@ -122,10 +127,14 @@ def scan_documents(
         raise Failure(
             description=f"{len(faults)} of {len(chosen)} collections could not be scanned, the "
             f"others were: {' '.join(faults)}",
-            metadata={"found": MetadataValue.json(found), EXIT_CODE: codes[0]},
+            metadata={
+                "found": MetadataValue.json(found),
+                NOTES: MetadataValue.json(notes),
+                EXIT_CODE: codes[0],
+            },
             allow_retries=False,
         )
-    context.add_output_metadata(found)
+    context.add_output_metadata({**found, NOTES: MetadataValue.json(notes)})
 
 
 @op(description="Submit what lacks an extraction, in as few batch jobs as the limits allow.")

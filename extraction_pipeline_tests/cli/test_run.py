@@ -78,6 +78,30 @@ def test_a_remembered_corpus_is_never_replaced_by_the_samples(tmp_path: Path) ->
     assert orjson.loads(shown)["collections"]["care_protocols"]["documents"] == 0
 
 
+def test_a_source_that_comes_back_empty_is_said(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, 2)
+    documents = tmp_path / "documents"
+    yaml = installation.yaml
+    yaml.write_text(yaml.read_text().replace("folder, path", 'folder, exclude: ["*.log"], path'))
+    (documents / "scan.log").touch()
+    (documents / ".hidden").touch()
+    run = ("run", "--collection", "letters")
+    first = typed(installation, *run)
+    assert first.returncode == 0, first.stderr
+    assert (
+        "letters: files left out: 1 by include and exclude of the YAML, 1 as hidden, temporary or "
+        "special files.\n" in first.stderr
+    )
+    assert "no longer in the source" not in first.stderr
+    for file in documents.iterdir():
+        file.unlink()
+    emptied = typed(installation, *run)
+    assert emptied.returncode == 0, emptied.stderr
+    assert "letters: 2 files are no longer in the source; the records stay." in emptied.stderr
+    assert "It is empty now" in emptied.stderr
+    assert "left out" not in emptied.stderr
+
+
 def test_one_missing_source_keeps_no_other_collection_from_its_records(tmp_path: Path) -> None:
     installation = Installation(tmp_path, 1)
     other = installation.yaml.read_text().replace("name: letters", "name: away")
