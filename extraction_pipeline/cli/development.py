@@ -22,12 +22,16 @@ from extraction_pipeline.installation.stack import local_stack, make_home, watch
 from extraction_pipeline.settings import Settings, load_settings
 
 WATCH_SECONDS = 1.0
+LOCK = "dev.lock"
 
 
 def develop(host: str, port: int, corpus: Path | None) -> None:
     """Run everything until Ctrl-C, or until a part of it ends. Raises `ConfigurationError` for an
     address that cannot be used, and for a second one over the same home."""
     given = read_settings()
+    if (given.home / LOCK).exists():
+        with _alone(given.home):
+            pass  # its UI has the port: that it runs is what is to be told first
     chosen_port = _free_port(host, port)
     make_home(given.home)
     with _alone(given.home) as lock:
@@ -74,7 +78,7 @@ def _watch(dagster: DagsterProcesses, services: Mapping[str, Callable[[], bool]]
 @contextmanager
 def _alone(home: Path) -> Iterator[IO[bytes]]:
     """The lock of the one `dev` over a home."""
-    with (home / "dev.lock").open("ab") as lock:
+    with (home / LOCK).open("ab") as lock:
         if not try_lock(lock):
             raise ConfigurationError(
                 f"Another `dev` runs over {home}.",

@@ -99,7 +99,7 @@ class Driver:
         """Run the submit job; whether every batch job went out. Those that could not be sent yet
         are told of, and left to the sensor. Raises `RunFailed` where nothing could be submitted at
         all, and `ProviderError` where nothing will be before somebody has acted."""
-        self.tell(f"submitting {target.collection} at {target.version}")
+        self.tell(f"submitting what {target.collection} lacks at {target.version}")
         failure = self._submit(target)
         if failure is not None and not failure.mends:
             raise failure.error()
@@ -135,7 +135,7 @@ class Driver:
         for _ in range(rounds):
             for target, count in left.items():
                 again = f" again: {count} wait" if count else ""
-                self.tell(f"submitting {target.collection} at {target.version}{again}")
+                self.tell(f"submitting what {target.collection} lacks at {target.version}{again}")
             sent = {target: self._submit(target) for target in left}
             broken = [one for one in sent.values() if one is not None and not one.mends]
             going = [target for target, one in sent.items() if one is None or one.mends]

@@ -144,7 +144,9 @@ def test_dev_ends_when_a_part_of_it_does_and_says_which(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
         wait_until(lambda: installation.process_of("dagster._daemon"), 60)
-        second = installation.try_command("dev", "--port", "0")
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # as the first one's UI does
+            taken = str(listener.getsockname()[1])
+            second = installation.try_command("dev", "--port", taken)
         assert second.returncode == 2
         assert second.stderr.startswith("Error: Another `dev` runs over ")
         time.sleep(2 * WATCH_SECONDS)

@@ -52,7 +52,7 @@ def test_progress_is_told_in_lines(installed: Installed, told: Told, proxy: Prox
     proxy.plan(POLL, saying(status="in_progress"), times=2)
     told.driver.scan(["notes"])
     told.driver.finish([NOTES])
-    assert told.lines[:2] == ["scanning notes", "submitting notes at v1"]
+    assert told.lines[:2] == ["scanning notes", "submitting what notes lacks at v1"]
     assert "open batch jobs: 1 submitted" in told.lines
     assert all("\n" not in line for line in told.lines)
     assert installed.materialized("extractions") == keys(installed.partitions())
