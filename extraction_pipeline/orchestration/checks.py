@@ -1,9 +1,9 @@
 """Checks on the asset pages: records against the ledger, and what needs a person.
 
-The nightly job runs them; anybody may at any time.
+The nightly job runs them, and so do commands that wait for an end; anybody may at any time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dagster import (
     AssetCheckExecutionContext,
@@ -20,7 +20,13 @@ from dagster import (
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.ledger.records import troubled_jobs, unreadable_documents
 from extraction_pipeline.ledger.stages import Stage
-from extraction_pipeline.orchestration.comparing import NAMED_AT_MOST, Found, asset_of, compare
+from extraction_pipeline.orchestration.comparing import (
+    NAMED_AT_MOST,
+    Comparison,
+    Found,
+    asset_of,
+    compare,
+)
 from extraction_pipeline.orchestration.partitions import submissions_asset
 from extraction_pipeline.orchestration.resource import PipelineResource
 
@@ -51,6 +57,7 @@ def _records_agree(collection: Collection, stage: Stage) -> AssetChecksDefinitio
         return AssetCheckResult(
             passed=found.agrees,
             severity=AssetCheckSeverity.ERROR,
+            description=_difference(found),
             metadata={
                 "in_ledger": found.in_ledger,
                 "records_without_row": _listed(found.records_without_row),
@@ -60,6 +67,20 @@ def _records_agree(collection: Collection, stage: Stage) -> AssetChecksDefinitio
         )
 
     return records_agree_with_ledger
+
+
+def _difference(found: Comparison) -> str | None:
+    """How many records and rows do not agree, in words; nothing if all do."""
+    counts = {
+        "records without a row in the ledger": found.records_without_row.count,
+        "rows of the ledger without a record": found.rows_without_record.count,
+        "records of another content": found.records_of_other_content.count,
+    }
+    return _counted(counts)
+
+
+def _counted(counts: Mapping[str, int]) -> str | None:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or None
 
 
 def _listed(found: Found) -> MetadataValue:
@@ -79,6 +100,9 @@ def _all_readable(collection: Collection) -> AssetChecksDefinition:
         return AssetCheckResult(
             passed=not found.by_reason,
             severity=AssetCheckSeverity.WARN,
+            description=_counted(
+                {f"unreadable ({reason})": count for reason, count in found.by_reason.items()}
+            ),
             metadata={
                 "by_reason": MetadataValue.json(found.by_reason),
                 "documents": MetadataValue.table(
@@ -108,6 +132,7 @@ def _nothing_stuck(collection: Collection) -> AssetChecksDefinition:
         return AssetCheckResult(
             passed=not stuck,
             severity=AssetCheckSeverity.WARN,
+            description=_counted({"batch jobs need a person's eye": len(stuck)}),
             metadata={"batch_jobs": _named(stuck)},
         )
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagster import (
+    AssetCheckEvaluation,
     DagsterEvent,
     DagsterInstance,
     Definitions,
     ExecuteInProcessResult,
     IntMetadataValue,
+    JobDefinition,
     JsonMetadataValue,
     MetadataValue,
     RunRequest,
@@ -121,12 +123,22 @@ class Driver:
         return failure
 
     def finish(self, targets: Sequence[Target]) -> None:
-        """Submit and wait, as often as attempts are left for answers that failed.
+        """Submit and wait, as often as attempts are left for answers that failed; then run the
+        checks of these collections.
 
         A target that cannot be submitted (its account is refused, its ceiling would be passed, its
         recipe has changed) does not keep the others from their end. Raises `NothingWorks`,
         `RunFailed` and `ProviderError`.
         """
+        broken = self._publish(targets)
+        self.check(sorted({target.collection for target in targets}))
+        if broken:
+            for other in broken[1:]:
+                self.tell(other.cause)
+            raise broken[0].error()
+
+    def _publish(self, targets: Sequence[Target]) -> "list[_Failed]":
+        """Submit and wait in rounds; the failures of those that could not be submitted."""
         rounds = max(
             self.pipeline.collection(target.collection).version(target.version).max_attempts
             for target in targets
@@ -142,13 +154,28 @@ class Driver:
             if going:
                 self.wait(going, trouble=any(sent[target] for target in going))
             if broken:
-                for other in broken[1:]:
-                    self.tell(other.cause)
-                raise broken[0].error()
+                return broken
             waiting = {target: self._waiting(target) for target in targets}
             left = {target: count for target, count in waiting.items() if count}
             if not left:
-                return
+                break
+        return []
+
+    def check(self, collections: Sequence[str]) -> None:
+        """Run all checks of these collections, in one run, and tell of each that did not pass."""
+        every = self.definitions.resolve_implicit_global_asset_job_def()
+        chosen = {
+            key
+            for key in every.asset_layer.asset_graph.asset_check_keys
+            if key.asset_key.path[0] in collections
+        }
+        result = self._run_job(every.get_subset(asset_check_selection=chosen), {})
+        failure = _failed(result)
+        if failure is not None:
+            self.tell(failure.cause)
+        for evaluation in result.get_asset_check_evaluations():
+            if not evaluation.passed:
+                self.tell(_told(evaluation))
 
     def submitted(self) -> list[Submitted]:
         """What the runs of this driver brought to a provider, by collection and version."""
@@ -241,10 +268,16 @@ class Driver:
         *,
         tags: Mapping[str, str] | None = None,
     ) -> "_Failed | None":
+        job = self.definitions.resolve_job_def(job_name)
+        return _failed(self._run_job(job, {op_name: {"config": dict(config)}}, tags))
+
+    def _run_job(
+        self, job: JobDefinition, ops: Mapping[str, Any], tags: Mapping[str, str] | None = None
+    ) -> ExecuteInProcessResult:
         run_id = make_new_run_id()
         try:
-            result = self.definitions.resolve_job_def(job_name).execute_in_process(
-                run_config={"ops": {op_name: {"config": dict(config)}}, "loggers": QUIET},
+            result = job.execute_in_process(
+                run_config={"ops": ops, "loggers": QUIET},
                 instance=self.instance,
                 tags=dict(tags or {}),
                 raise_on_error=False,
@@ -258,7 +291,7 @@ class Driver:
         self.runs.append(run_id)
         for line in _notes(result):
             self.tell(line)
-        return _failed(result)
+        return result
 
 
 @dataclass(frozen=True)
@@ -284,6 +317,11 @@ class _Failed:
 
 def _stopped(cause: str) -> ProviderError:
     return ProviderError(cause, kind=FailureKind.ACCOUNT)
+
+
+def _told(evaluation: AssetCheckEvaluation) -> str:
+    asset = "/".join(evaluation.asset_key.path)
+    return f"check {evaluation.check_name} of {asset}: {evaluation.description or 'did not pass'}"
 
 
 def _note(stopped: dict[str, str], job_key: str, cause: str | None, needs_person: bool) -> None:

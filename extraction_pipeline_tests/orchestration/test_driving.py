@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -189,3 +190,24 @@ def test_a_target_that_cannot_be_submitted_keeps_no_other_from_its_end(
     with pytest.raises(RunFailed, match="needs an API key"):
         more.driver().finish([Target("notes", "v2"), NOTES])
     assert more.materialized("extractions") == keys(hashes)
+    assert evaluated(more) == {"succeeded": 6}
+
+
+def test_the_checks_are_run_at_the_end_and_what_did_not_pass_is_told(
+    installed: Installed, told: Told
+) -> None:
+    installed.with_documents(0, ("empty.txt", b""))
+    assert told.driver.submit(NOTES)
+    told.driver.wait()
+    assert evaluated(installed) == {}  # a sensor's runs leave them to the night
+    told.driver.finish([NOTES])
+    assert evaluated(installed) == {"succeeded": 5, "failed": 1}
+    assert told.lines[-1] == "check all_readable of notes/documents: 1 unreadable (empty)"
+    (run_id,) = installed.query("SELECT DISTINCT run_id FROM public.asset_check_executions")
+    assert told.driver.runs[-1] == run_id
+
+
+def evaluated(installed: Installed) -> dict[str, int]:
+    """How many checks of the installation ended how."""
+    states = installed.query("SELECT lower(execution_status) FROM public.asset_check_executions")
+    return dict(Counter(map(str, states)))
