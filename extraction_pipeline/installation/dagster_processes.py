@@ -31,7 +31,7 @@ class DagsterProcesses:
         self._tether = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "extraction_pipeline.installation.tether"),
-                *(sys.executable, "-m", "dagster", "dev"),
+                *(sys.executable, "-m", "extraction_pipeline.installation.quiet_dagster", "dev"),
                 *("--module-name", "extraction_pipeline.definitions"),
                 *("--working-directory", PACKAGES),
                 *("--host", host),
