@@ -40,7 +40,7 @@ def build_definitions(settings: Settings) -> Definitions:
     night, nightly_schedule = nightly_refresh(settings)
     return Definitions(
         assets=[night, *(one for each in collections for one in collection_assets(each))],
-        asset_checks=[one for each in collections for one in collection_checks(each)],
+        asset_checks=[collection_checks(each) for each in collections],
         jobs=[*ALL_JOBS, nightly_schedule.job],
         sensors=[batch_status],
         schedules=[nightly_schedule],

@@ -3,23 +3,26 @@
 The nightly job runs them, and so do commands that wait for an end; anybody may at any time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dagster import (
     AssetCheckExecutionContext,
     AssetCheckResult,
     AssetChecksDefinition,
     AssetCheckSeverity,
+    AssetCheckSpec,
+    DagsterInstance,
     MetadataValue,
     TableColumn,
     TableRecord,
     TableSchema,
-    asset_check,
+    multi_asset_check,
 )
 
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.ledger.records import troubled_jobs, unreadable_documents
 from extraction_pipeline.ledger.stages import Stage
+from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.comparing import (
     NAMED_AT_MOST,
     Comparison,
@@ -32,28 +35,44 @@ from extraction_pipeline.orchestration.resource import PipelineResource
 
 UNREADABLE_NAMED_AT_MOST = 200
 
+Judge = Callable[[Pipeline, DagsterInstance, str], AssetCheckResult]
+"""One check of a collection, by the collection's name."""
 
-def collection_checks(collection: Collection) -> list[AssetChecksDefinition]:
-    """The checks of one collection."""
-    return [
-        *(_records_agree(collection, stage) for stage in Stage),
-        _nothing_stuck(collection),
-        _all_readable(collection),
+
+def collection_checks(collection: Collection) -> AssetChecksDefinition:
+    """The checks of one collection, in one step of a run: a step costs more than a check."""
+    judged_by: list[tuple[AssetCheckSpec, Judge]] = [
+        *((_agreement_spec(collection, stage), _agreement_of(stage)) for stage in Stage),
+        (_stuck_spec(collection), _nothing_stuck),
+        (_readable_spec(collection), _all_readable),
     ]
+    specs = [spec for spec, _ in judged_by]
+
+    @multi_asset_check(name=f"{collection.name}__checks", specs=specs, can_subset=True)
+    def checks(
+        context: AssetCheckExecutionContext, pipeline: PipelineResource
+    ) -> Iterator[AssetCheckResult]:
+        with pipeline.working() as opened:
+            for spec, judge in judged_by:
+                if spec.key in context.selected_asset_check_keys:
+                    judged = judge(opened, context.instance, collection.name)
+                    yield judged._replace(asset_key=spec.asset_key, check_name=spec.name)
+
+    return checks
 
 
-def _records_agree(collection: Collection, stage: Stage) -> AssetChecksDefinition:
-    @asset_check(
+def _agreement_spec(collection: Collection, stage: Stage) -> AssetCheckSpec:
+    return AssetCheckSpec(
+        "records_agree_with_ledger",
         asset=asset_of(collection.name, stage),
-        name="records_agree_with_ledger",
         description="Every materialization has its row in the ledger and names the content that "
         "stands there, and every row has its materialization.",
     )
-    def records_agree_with_ledger(
-        context: AssetCheckExecutionContext, pipeline: PipelineResource
-    ) -> AssetCheckResult:
-        with pipeline.working() as opened:
-            found = compare(opened.engine, context.instance, collection.name, stage)
+
+
+def _agreement_of(stage: Stage) -> Judge:
+    def judge(opened: Pipeline, instance: DagsterInstance, collection: str) -> AssetCheckResult:
+        found = compare(opened.engine, instance, collection, stage)
         return AssetCheckResult(
             passed=found.agrees,
             severity=AssetCheckSeverity.ERROR,
@@ -66,7 +85,7 @@ def _records_agree(collection: Collection, stage: Stage) -> AssetChecksDefinitio
             },
         )
 
-    return records_agree_with_ledger
+    return judge
 
 
 def _difference(found: Comparison) -> str | None:
@@ -87,56 +106,56 @@ def _listed(found: Found) -> MetadataValue:
     return MetadataValue.json({"count": found.count, "first": found.first})
 
 
-def _all_readable(collection: Collection) -> AssetChecksDefinition:
-    @asset_check(
+def _readable_spec(collection: Collection) -> AssetCheckSpec:
+    return AssetCheckSpec(
+        "all_readable",
         asset=asset_of(collection.name, Stage.DOCUMENTS),
-        name="all_readable",
         description="Documents that could not be read to text, and why, until another file takes "
         "their place. They have no materialization at any stage but those of an earlier content.",
     )
-    def all_readable(pipeline: PipelineResource) -> AssetCheckResult:
-        with pipeline.working() as opened, opened.engine.connect() as connection:
-            found = unreadable_documents(connection, collection.name, UNREADABLE_NAMED_AT_MOST)
-        return AssetCheckResult(
-            passed=not found.by_reason,
-            severity=AssetCheckSeverity.WARN,
-            description=_counted(
-                {f"unreadable ({reason})": count for reason, count in found.by_reason.items()}
+
+
+def _all_readable(opened: Pipeline, instance: DagsterInstance, collection: str) -> AssetCheckResult:
+    with opened.engine.connect() as connection:
+        found = unreadable_documents(connection, collection, UNREADABLE_NAMED_AT_MOST)
+    return AssetCheckResult(
+        passed=not found.by_reason,
+        severity=AssetCheckSeverity.WARN,
+        description=_counted(
+            {f"unreadable ({reason})": count for reason, count in found.by_reason.items()}
+        ),
+        metadata={
+            "by_reason": MetadataValue.json(found.by_reason),
+            "documents": MetadataValue.table(
+                [
+                    TableRecord({"document": one, "reason": reason, "kind": kind or ""})
+                    for one, reason, kind in found.first
+                ],
+                schema=TableSchema([TableColumn(name) for name in ("document", "reason", "kind")]),
             ),
-            metadata={
-                "by_reason": MetadataValue.json(found.by_reason),
-                "documents": MetadataValue.table(
-                    [
-                        TableRecord({"document": one, "reason": reason, "kind": kind or ""})
-                        for one, reason, kind in found.first
-                    ],
-                    schema=TableSchema(
-                        [TableColumn(name) for name in ("document", "reason", "kind")]
-                    ),
-                ),
-            },
-        )
-
-    return all_readable
+        },
+    )
 
 
-def _nothing_stuck(collection: Collection) -> AssetChecksDefinition:
-    @asset_check(
+def _stuck_spec(collection: Collection) -> AssetCheckSpec:
+    return AssetCheckSpec(
+        "nothing_stuck",
         asset=submissions_asset(collection.name),
-        name="nothing_stuck",
         description="No batch job is held, unresolved, or without an end for more than 24 hours.",
     )
-    def nothing_stuck(pipeline: PipelineResource) -> AssetCheckResult:
-        with pipeline.working() as opened, opened.engine.connect() as connection:
-            stuck = troubled_jobs(connection, collection.name, hours=24)
-        return AssetCheckResult(
-            passed=not stuck,
-            severity=AssetCheckSeverity.WARN,
-            description=_counted({"batch jobs need a person's eye": len(stuck)}),
-            metadata={"batch_jobs": _named(stuck)},
-        )
 
-    return nothing_stuck
+
+def _nothing_stuck(
+    opened: Pipeline, instance: DagsterInstance, collection: str
+) -> AssetCheckResult:
+    with opened.engine.connect() as connection:
+        stuck = troubled_jobs(connection, collection, hours=24)
+    return AssetCheckResult(
+        passed=not stuck,
+        severity=AssetCheckSeverity.WARN,
+        description=_counted({"batch jobs need a person's eye": len(stuck)}),
+        metadata={"batch_jobs": _named(stuck)},
+    )
 
 
 def _named(keys: Sequence[str]) -> MetadataValue:
