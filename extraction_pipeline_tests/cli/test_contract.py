@@ -2,10 +2,13 @@
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
 
@@ -33,6 +36,20 @@ class Done:
 Run = Callable[..., Done]
 
 
+@contextmanager
+def as_a_process_of_its_own() -> Iterator[None]:
+    """What the console script sets for its whole process is as before, after the block."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    handlers = {number: signal.getsignal(number) for number in (SIGINT, SIGTERM, SIGHUP)}
+    try:
+        yield
+    finally:
+        os.umask(mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """The console script with `contract …`, in a home of its own and with these settings only."""
@@ -46,7 +63,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             for name, value in settings.items():
                 context.setenv(f"EXTRACTION_{name}", value)
             context.setattr(sys, "argv", ["extraction-pipeline", "contract", *words])
-            with pytest.raises(SystemExit) as ended:
+            with as_a_process_of_its_own(), pytest.raises(SystemExit) as ended:
                 main()
         said = capsys.readouterr()
         return Done(int(ended.value.code or 0), said.out, said.err)

@@ -76,7 +76,7 @@ def test_ctrl_c_at_a_terminal_is_answered_in_one_line(
     lines = [line for line in shown.splitlines() if line.strip("^C")]
     assert lines == [
         "scanning letters",
-        "submitting letters at v1",
+        "submitting what letters lacks at v1",
         "Interrupted. What a provider has is kept and found again.",
     ]
 
