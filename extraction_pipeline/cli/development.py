@@ -66,7 +66,7 @@ def _choose_corpus(settings: Settings, given: Path | None) -> None:
 def _watch(dagster: DagsterProcesses, services: Mapping[str, Callable[[], bool]]) -> None:
     """Return never: raise when a part has ended."""
     while True:
-        time.sleep(WATCH_SECONDS)
+        time.sleep(WATCH_SECONDS)  # three kinds of process, and not all are children to wait for
         dead = next((name for name, runs in services.items() if not runs()), dagster.ended())
         if dead is not None:
             raise ExtractionPipelineError(

@@ -233,7 +233,7 @@ class _LocalBackend:
                 while view:
                     view = view[file.write(view) :]
             Path(unfinished).replace(path)
-        except BaseException:
+        except BaseException:  # Ctrl-C as well: no unfinished content stays behind
             Path(unfinished).unlink(missing_ok=True)
             raise
 

@@ -40,7 +40,7 @@ def shared(place: Path, service: Service[Address]) -> Iterator[Address]:
             alone = try_lock(users)
             try:
                 address = service.start(mutex.fileno())
-            except BaseException:
+            except BaseException:  # Ctrl-C as well: nobody else would end what was begun
                 if alone:
                     service.stop()
                 raise
