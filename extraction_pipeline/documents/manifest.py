@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
@@ -137,6 +135,10 @@ def _header(lines: list[str], delimiter: str) -> list[str]:
 
 
 def _parquet_rows(content: bytes, path_column: str, record_id_column: str | None) -> Iterator[_Row]:
+    # Half a second of every process's start, for the few that read such a manifest.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     wanted = [name for name in (path_column, record_id_column) if name is not None]
     try:
         file = pq.ParquetFile(pa.BufferReader(content))

@@ -11,7 +11,6 @@ import time
 import traceback
 
 from lxml import etree
-from pypdf.errors import LimitReachedError
 
 from extraction_pipeline.documents.readable import (
     DocumentKind,
@@ -25,7 +24,6 @@ from extraction_pipeline.documents.readable import (
 )
 from extraction_pipeline.documents.readers.ccda import find_clinical_document, read_ccda
 from extraction_pipeline.documents.readers.clean_text import clean_text
-from extraction_pipeline.documents.readers.docx import read_docx
 from extraction_pipeline.documents.readers.fhir import is_fhir, read_json
 from extraction_pipeline.documents.readers.generic_xml import read_generic_xml
 from extraction_pipeline.documents.readers.hl7v2 import (
@@ -45,7 +43,6 @@ from extraction_pipeline.documents.readers.kinds import (
     named_kind,
 )
 from extraction_pipeline.documents.readers.markup import local_name
-from extraction_pipeline.documents.readers.pdf import read_pdf
 from extraction_pipeline.documents.readers.plain_text import decode
 from extraction_pipeline.documents.readers.rtf import read_rtf
 from extraction_pipeline.documents.readers.xml_tree import (
@@ -67,11 +64,6 @@ __all__ = [
 
 DEFAULT_LIMITS = ReadLimits()
 
-_BINARY_READERS = {
-    DocumentKind.PDF: read_pdf,
-    DocumentKind.DOCX: read_docx,
-    DocumentKind.RTF: read_rtf,
-}
 _PLAIN_KINDS = frozenset([DocumentKind.TEXT, DocumentKind.MARKDOWN, DocumentKind.HL7V2])
 
 
@@ -91,10 +83,6 @@ def read_document(
     except MemoryError:
         return Unreadable(
             UnreadableReason.TOO_LARGE, visit.kind, "reading the file needs too much memory"
-        )
-    except LimitReachedError:
-        return Unreadable(
-            UnreadableReason.TOO_LARGE, visit.kind, "the PDF goes beyond what its reader allows"
         )
     except RecursionError:
         return Unreadable(
@@ -140,7 +128,7 @@ class _Visit:
             )
         kind = binary_kind(content, name)
         if kind is not None:
-            return _BINARY_READERS[self._is(kind)](content, self._reading)
+            return _read_binary(self._is(kind), content, self._reading)
         declared = (
             declared_xml_encoding(content)
             or declared_html_encoding(content)
@@ -227,6 +215,19 @@ class _Visit:
         if self._depth == 0:
             self.kind = kind
         return kind
+
+
+def _read_binary(kind: DocumentKind, content: bytes, reading: Reading) -> Extracted:
+    # Their libraries are slow to import, and most processes never read such a file.
+    if kind is DocumentKind.PDF:
+        from extraction_pipeline.documents.readers.pdf import read_pdf
+
+        return read_pdf(content, reading)
+    if kind is DocumentKind.DOCX:
+        from extraction_pipeline.documents.readers.docx import read_docx
+
+        return read_docx(content, reading)
+    return read_rtf(content, reading)
 
 
 def _fit_for_a_parser(text: str) -> str:

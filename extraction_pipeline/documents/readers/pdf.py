@@ -9,6 +9,7 @@ import re
 from io import BytesIO
 
 from pypdf import PageObject, PasswordType, PdfReader
+from pypdf.errors import LimitReachedError
 
 from extraction_pipeline.documents.readable import (
     Extracted,
@@ -37,7 +38,15 @@ def read_pdf(content: bytes, reading: Reading) -> Extracted:
         raise NotReadable(
             UnreadableReason.TRUNCATED_OR_CORRUPT, "the PDF is cut short: nothing marks its end"
         )
-    reader = PdfReader(BytesIO(content))
+    try:
+        return _read(PdfReader(BytesIO(content)), reading)
+    except LimitReachedError:
+        raise NotReadable(
+            UnreadableReason.TOO_LARGE, "the PDF goes beyond what its reader allows"
+        ) from None
+
+
+def _read(reader: PdfReader, reading: Reading) -> Extracted:
     if reader.is_encrypted and reader.decrypt("") is PasswordType.NOT_DECRYPTED:
         raise NotReadable(UnreadableReason.PASSWORD_PROTECTED, "the PDF needs a password")
     pages = list(reader.pages)
