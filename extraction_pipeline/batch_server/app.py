@@ -27,6 +27,9 @@ from extraction_pipeline.batch_server.answers import AnswererByModel
 from extraction_pipeline.batch_server.anthropic.routes import AnthropicRoutes
 from extraction_pipeline.batch_server.api_errors import EXCEPTION_HANDLERS
 from extraction_pipeline.batch_server.config import ServerConfig
+from extraction_pipeline.batch_server.faults.in_force import FaultsInForce
+from extraction_pipeline.batch_server.faults.network import FaultyNetwork
+from extraction_pipeline.batch_server.faults.routes import FaultRoutes
 from extraction_pipeline.batch_server.gate import Gate
 from extraction_pipeline.batch_server.gemini.routes import GeminiRoutes
 from extraction_pipeline.batch_server.infrai.routes import InfraiRoutes
@@ -60,7 +63,8 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
         rules=RulesAnswerer(),
         relay=RelayAnswerer(config.relay, stopping) if config.relay else None,
     )
-    processor = Processor(config, folder, store, answerer, stopping)
+    faults = FaultsInForce(store, config.faults)
+    processor = Processor(config, folder, store, answerer, stopping, faults)
 
     def health(request: Request) -> Response:
         return JSONResponse({"status": "ok", "instance": folder.instance})
@@ -76,7 +80,10 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
         store.close()
         folder.close()
 
-    own = [Middleware(Gate, api_key=config.api_key)]
+    own = [
+        Middleware(FaultyNetwork, faults=faults, store=store),
+        Middleware(Gate, api_key=config.api_key),
+    ]
     if config.is_loopback:
         # A page in a browser of this machine could otherwise reach it under a name of its own.
         own.insert(0, Middleware(TrustedHostMiddleware, allowed_hosts=_LOOPBACK_NAMES))
@@ -84,6 +91,7 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
         routes=[
             Route("/health", health),
             Route("/statistics", statistics),
+            *FaultRoutes(faults, processor.wake).routes(),
             *(
                 route
                 for wire_format in (OpenAIRoutes, AnthropicRoutes, GeminiRoutes, InfraiRoutes)
@@ -105,6 +113,7 @@ def serve(config: ServerConfig) -> None:
     listener = _listen(config)
     port = listener.getsockname()[1]
     server = _AnnouncingServer(
+        app,
         uvicorn.Config(
             app,
             log_config=None,
@@ -125,11 +134,21 @@ def serve(config: ServerConfig) -> None:
             signal.signal(name, handler)
 
 
-class _AnnouncingServer(uvicorn.Server):
+class AppServer(uvicorn.Server):
+    """Lets its application see the open connections, for faults that break them."""
+
+    def __init__(self, app: Starlette, uvicorn_config: uvicorn.Config) -> None:
+        super().__init__(uvicorn_config)
+        app.state.connections = self.server_state.connections
+
+
+class _AnnouncingServer(AppServer):
     """Says where it listens once it does."""
 
-    def __init__(self, uvicorn_config: uvicorn.Config, config: ServerConfig, port: int) -> None:
-        super().__init__(uvicorn_config)
+    def __init__(
+        self, app: Starlette, uvicorn_config: uvicorn.Config, config: ServerConfig, port: int
+    ) -> None:
+        super().__init__(app, uvicorn_config)
         self._own_config = config
         self._port = port
 

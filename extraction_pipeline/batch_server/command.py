@@ -43,6 +43,11 @@ from extraction_pipeline.errors import ConfigurationError
 )
 @click.option("--relay-concurrency", type=click.IntRange(1, 256), default=4, help="At once.")
 @click.option("--relay-timeout", type=float, default=600.0, help="Seconds for one answer.")
+@click.option(
+    "--faults",
+    type=click.Path(path_type=Path),
+    help="Plan of faults (JSON): what is to go wrong, for tests of clients.",
+)
 @click.option("--relay-attempts", type=click.IntRange(1), default=8, help="For one request.")
 def batch_server(
     state: Path,
@@ -58,6 +63,7 @@ def batch_server(
     relay_concurrency: int,
     relay_timeout: float,
     relay_attempts: int,
+    faults: Path | None,
 ) -> None:
     """Serve the batch APIs of OpenAI, Anthropic, Gemini and Infrai on this machine.
 
@@ -70,6 +76,7 @@ def batch_server(
     """
     # Not at the top: it is slow to import, which `--help` need not wait for.
     from extraction_pipeline.batch_server.app import serve
+    from extraction_pipeline.batch_server.faults.plan import FaultPlan, load_plan
 
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
@@ -100,6 +107,7 @@ def batch_server(
             delay=delay,
             window=window,
             relay=relay,
+            faults=FaultPlan() if faults is None else load_plan(faults),
         )
     )
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from extraction_pipeline.batch_server.faults.plan import FaultPlan
 from extraction_pipeline.errors import ConfigurationError
 
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
@@ -56,7 +57,8 @@ class Limits:
 class ServerConfig:
     """One server. Port 0 takes a free one; times are in seconds, sizes in bytes.
 
-    `delay` is how long a batch takes at least, `window` when it expires. `max_requests` and
+    `delay` is how long a batch takes at least, `window` when it expires, and `faults` what is to go
+    wrong. `max_requests` and
     `max_file_bytes` are those of OpenAI's API (batch guide: 50,000 requests, 200 MB). The others
     are those of the documents of Anthropic (100,000 requests or 256 MB) and of Google (inline
     requests under 20 MB, files of 2 GB; the number of requests is this server's own choice);
@@ -71,6 +73,7 @@ class ServerConfig:
     delay: float = 0.0
     window: float = 24 * 3600.0
     relay: RelayConfig | None = None
+    faults: FaultPlan = field(default_factory=FaultPlan)
     max_requests: int = 50_000
     max_file_bytes: int = 200_000_000
     anthropic: Limits = Limits(requests=100_000, bytes=256_000_000)

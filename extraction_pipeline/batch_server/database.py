@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -44,6 +45,13 @@ CREATE TABLE IF NOT EXISTS batches (
     output_file_id TEXT REFERENCES files (id),
     error_file_id TEXT REFERENCES files (id)
 );
+CREATE TABLE IF NOT EXISTS answered (
+    dialect TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    times INTEGER NOT NULL,
+    PRIMARY KEY (dialect, digest)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS faults_applied (name TEXT PRIMARY KEY, times INTEGER NOT NULL);
 """
 _LATER_COLUMNS = {
     "files": {
@@ -126,6 +134,17 @@ def insert_batch(
             asked.total,
             asked.keeps_order,
         ),
+    )
+
+
+def count_answered(
+    database: sqlite3.Connection, dialect: Dialect, digests: Iterable[bytes]
+) -> None:
+    """Count questions that a model answered, by the digest of what was asked."""
+    database.executemany(
+        "INSERT INTO answered (dialect, digest, times) VALUES (?, ?, 1)"
+        " ON CONFLICT DO UPDATE SET times = times + 1",
+        ((dialect.value, digest) for digest in digests),
     )
 
 

@@ -43,9 +43,14 @@ class Gate:
         given = given_key(scope)
         if given is not None and hmac.compare_digest(given.encode(), self._expected):
             return None
-        message = "The API key is missing or wrong."
-        if call.dialect is Dialect.GEMINI:
-            # Google takes a wrong key for an invalid argument, and only a missing one for a lack
-            # of permission.
-            return ApiError(403, message) if given is None else ApiError(400, message, code=BAD_KEY)
-        return ApiError(401, message, code="invalid_api_key")
+        return wrong_key(call.dialect, given=given is not None)
+
+
+def wrong_key(dialect: Dialect, *, given: bool) -> ApiError:
+    """The refusal of a call without the right key."""
+    message = "The API key is missing or wrong."
+    if dialect is Dialect.GEMINI:
+        # Google takes a wrong key for an invalid argument, and only a missing one for a lack of
+        # permission.
+        return ApiError(400, message, code=BAD_KEY) if given else ApiError(403, message)
+    return ApiError(401, message, code="invalid_api_key")

@@ -4,12 +4,13 @@ One thread goes round the open batches and does for each what is next; every ste
 after a crash. A batch ends in `_validate` or `_finish` and nowhere else.
 """
 
+import hashlib
 import logging
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from extraction_pipeline.batch_server.answer_pool import AnswerPool, Question, where
@@ -17,18 +18,26 @@ from extraction_pipeline.batch_server.answers import Answer, Answered, Answerer
 from extraction_pipeline.batch_server.config import ServerConfig
 from extraction_pipeline.batch_server.core_lines import CoreRequest, Refusal, check_requests
 from extraction_pipeline.batch_server.dialects import Dialect
+from extraction_pipeline.batch_server.faults.answering import said, spoiled
+from extraction_pipeline.batch_server.faults.in_force import FaultsInForce
 from extraction_pipeline.batch_server.openai.input_lines import check_input, read_line
 from extraction_pipeline.batch_server.progress import BatchProgress, remove_progress
 from extraction_pipeline.batch_server.records import (
     Batch,
     BatchState,
+    InputFault,
     InputReport,
     LinePlace,
     StoredFile,
     Tally,
 )
 from extraction_pipeline.batch_server.result_files import remove_results, write_results
-from extraction_pipeline.batch_server.result_lines import answer_line, tokens_of, unserved_line
+from extraction_pipeline.batch_server.result_lines import (
+    answer_line,
+    tokens_of,
+    unserved_line,
+    write_json,
+)
 from extraction_pipeline.batch_server.state_folder import StateFolder
 from extraction_pipeline.batch_server.store import Store
 
@@ -53,8 +62,10 @@ class Processor:
         store: Store,
         answerer: Answerer,
         stopping: threading.Event,
+        faults: FaultsInForce,
     ) -> None:
         self._config = config
+        self._faults = faults
         self._folder = folder
         self._store = store
         self._stopping = stopping
@@ -107,6 +118,8 @@ class Processor:
     def _step(self, batch: Batch) -> float:
         """Do one thing; seconds until the next."""
         now = time.time()
+        if self._faults.stuck(batch):
+            return IDLE
         match batch.state:
             case BatchState.VALIDATING:
                 self._validate(batch)
@@ -116,7 +129,12 @@ class Processor:
                 self._finish(batch, BatchState.EXPIRED)
             case BatchState.IN_PROGRESS:
                 due = batch.created_at + self._config.delay
-                if batch.tally.answered != batch.total and not self._answer(batch):
+                end = self._faults.ends(batch)
+                if end is not None and batch.tally.answered >= end.after:
+                    self._finish(batch, end.how)
+                    return 0.0
+                most = None if end is None else end.after
+                if batch.tally.answered != batch.total and not self._answer(batch, most):
                     return 0.0
                 if now < due:
                     return min(due, batch.expires_at) - now
@@ -129,6 +147,8 @@ class Processor:
 
     def _validate(self, batch: Batch) -> None:
         report = self._check(batch)
+        if (end := self._faults.ends(batch)) is not None:
+            report.faults.append(InputFault(end.code, "A fault that was asked for."))
         if report.faults:
             if self._store.fail(batch.id, report.faults):
                 logger.info("batch %s: failed, %s", batch.id, report.faults[0].code)
@@ -148,41 +168,58 @@ class Processor:
                 )
 
             def refuse(place: LinePlace, refusal: Refusal) -> None:
-                _record(progress, batch.id, place, refusal.answer(), Tally())
+                _record(progress, batch.id, place, refusal.answer(), Tally(), None)
 
             return check_requests(lines, progress.accept, refuse)
 
-    def _answer(self, batch: Batch) -> bool:
-        """Work on a batch for a while; whether all its requests are answered."""
+    def _answer(self, batch: Batch, most: int | None) -> bool:
+        """Work on a batch for a while, up to `most` answers; whether all its requests have one."""
+        digests: dict[int, bytes] = {}
         with closing(self._progress(batch)) as progress:
             tally = progress.tally()
             watch = _Watch(self._store, batch)
-            questions = self._questions(batch, progress.unanswered())
+            places = progress.unanswered()
+            if most is not None:
+                places = islice(places, most - tally.answered)
+            questions = self._questions(batch, places, digests)
             for place, answer in self._pool.run(questions, watch.go_on):
-                tally = _record(progress, batch.id, place, answer, tally)
+                wrong = self._faults.says(batch)
+                said_ = answer if wrong is None else said(answer, wrong)
+                digest = digests.pop(place.position)
+                tally = _record(progress, batch.id, place, said_, tally, digest)
                 if watch.time_to_show():
                     self._store.count(batch.id, tally)
             self._store.count(batch.id, tally)
             return tally.answered == batch.total
 
-    def _questions(self, batch: Batch, places: Iterator[LinePlace]) -> Iterator[Question]:
+    def _questions(
+        self, batch: Batch, places: Iterator[LinePlace], digests: dict[int, bytes]
+    ) -> Iterator[Question]:
+        """The requests of these places; what each asks for is put into `digests`."""
         with self._folder.file(batch.asked.input_file_id).open("rb") as lines:
             for place in places:
                 lines.seek(place.offset)
-                yield place, _chat_body(batch.asked.dialect, lines.read(place.length))
+                body = _chat_body(batch.asked.dialect, lines.read(place.length))
+                digests[place.position] = hashlib.sha256(write_json(body)).digest()
+                yield place, body
 
     def _finish(self, batch: Batch, end: BatchState) -> None:
         """Write what there is, complete or not, and end the batch with it."""
         output: StoredFile | None = None
         error: StoredFile | None = None
         tally = Tally()
+        answered: list[bytes] = []
         if batch.deleted:
             remove_results(self._folder, batch.id)
-        elif batch.total is not None:
+        if batch.total is not None:
             with closing(self._progress(batch)) as progress:
                 tally = progress.tally()
-                output, error = self._write(batch, end, progress)
-        if self._store.finish(batch, end, tally=tally, output=output, error=error):
+                answered = list(progress.answered())
+                if not batch.deleted:
+                    output, error = self._write(batch, end, progress)
+        if self._store.finish(
+            batch, end, tally=tally, output=output, error=error, answered=answered
+        ):
             remove_progress(self._folder.batch_progress(batch.id))
             if not self._store.knows_file(batch.asked.input_file_id):
                 self._folder.file(batch.asked.input_file_id).unlink(missing_ok=True)
@@ -202,17 +239,21 @@ class Processor:
         def unserved(place: LinePlace) -> bytes:
             return unserved_line(batch.id, place, end)
 
+        wrong = self._faults.rows(batch)
         if batch.asked.dialect is Dialect.OPENAI:
             succeeded = progress.lines(succeeded=True, seed=batch.id)
             failed = progress.lines(succeeded=False, seed=batch.id)
             rest = (unserved(place) for place in progress.unanswered())
             return (
-                write_results(self._folder, batch, "output", succeeded),
+                write_results(
+                    self._folder, batch, "output", spoiled(succeeded, wrong, seed=batch.id)
+                ),
                 write_results(self._folder, batch, "error", chain(failed, rest)),
             )
         seed = None if batch.asked.keeps_order else batch.id
         every = progress.all_lines(unserved, seed=seed)
-        return write_results(self._folder, batch, "output", every), None
+        lines = spoiled(every, wrong, seed=batch.id)
+        return write_results(self._folder, batch, "output", lines), None
 
     def _progress(self, batch: Batch) -> BatchProgress:
         path = self._folder.batch_progress(batch.id)
@@ -264,7 +305,12 @@ def _chat_body(dialect: Dialect, line: bytes) -> dict[str, Any]:
 
 
 def _record(
-    progress: BatchProgress, batch_id: str, place: LinePlace, answer: Answer, tally: Tally
+    progress: BatchProgress,
+    batch_id: str,
+    place: LinePlace,
+    answer: Answer,
+    tally: Tally,
+    digest: bytes | None,
 ) -> Tally:
     """Keep one answer; the tally with it."""
     succeeded = isinstance(answer, Answered) and answer.succeeded
@@ -274,6 +320,7 @@ def _record(
         succeeded=succeeded,
         line=answer_line(batch_id, place, answer),
         tally=tokens,
+        digest=digest,
     )
     return Tally(
         completed=tally.completed + succeeded,

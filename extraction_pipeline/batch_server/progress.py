@@ -20,6 +20,7 @@ CREATE TABLE requests (
     offset INTEGER NOT NULL,
     length INTEGER NOT NULL,
     succeeded INTEGER,
+    digest BLOB,
     line BLOB,
     input_tokens INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0
@@ -42,7 +43,10 @@ class BatchProgress:
         if not path.exists():
             return None
         database = _connect(path)
-        if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'requests'").fetchone():
+        columns = [row[1] for row in database.execute("PRAGMA table_info(requests)")]
+        if columns:
+            if "digest" not in columns:  # of an earlier release
+                database.execute("ALTER TABLE requests ADD COLUMN digest BLOB")
             return cls(database)
         database.close()
         return None
@@ -84,13 +88,22 @@ class BatchProgress:
                 return
             last = rows[-1][0]
 
-    def record(self, position: int, *, succeeded: bool, line: bytes, tally: Tally) -> None:
-        """Keep the answer to one request."""
+    def record(
+        self, position: int, *, succeeded: bool, line: bytes, tally: Tally, digest: bytes | None
+    ) -> None:
+        """Keep the answer to one request; `digest` is of what the model was asked."""
         self._database.execute(
-            "UPDATE requests SET succeeded = ?, line = ?, input_tokens = ?, output_tokens = ?"
-            " WHERE position = ?",
-            (succeeded, line, tally.input_tokens, tally.output_tokens, position),
+            "UPDATE requests SET succeeded = ?, line = ?, input_tokens = ?, output_tokens = ?,"
+            " digest = ? WHERE position = ?",
+            (succeeded, line, tally.input_tokens, tally.output_tokens, digest, position),
         )
+
+    def answered(self) -> Iterator[bytes]:
+        """The digest of every question that the model answered."""
+        rows = self._database.execute(
+            "SELECT digest FROM requests WHERE succeeded AND digest IS NOT NULL"
+        )
+        return (digest for (digest,) in rows)
 
     def tally(self) -> Tally:
         """What was answered so far."""

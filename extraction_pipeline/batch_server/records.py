@@ -116,6 +116,12 @@ class NewBatch:
     total: int | None = None
     keeps_order: bool = False
 
+    @property
+    def job_keys(self) -> frozenset[str]:
+        """The client's own names for the job: `job_key`, or what OpenAI's metadata hold."""
+        values = (self.metadata or {}).values() if self.dialect is Dialect.OPENAI else ()
+        return frozenset(str(key) for key in (self.job_key, *values) if key is not None)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -151,7 +157,10 @@ class Batch:
 class DialectStatistics:
     """What was accepted in one wire format.
 
-    `requests_completed` have a model's answer: what a provider takes money for. `jobs_by_key`
+    `requests_completed` have a model's answer: what a provider takes money for. Of the batches that
+    ended, `distinct_requests_answered` counts them without those that ask a model the same as
+    another one, and `requests_answered_again` how many questions were answered, and paid for, more
+    than once; under which id or in which batch does not matter. `jobs_by_key`
     counts by the client's own name for a job: a metadata value (OpenAI), the custom ids' part
     before the dash (Anthropic), the display name (Gemini), the idempotency key (Infrai).
     """
@@ -160,6 +169,8 @@ class DialectStatistics:
     jobs_created: int
     requests_accepted: int
     requests_completed: int
+    distinct_requests_answered: int
+    requests_answered_again: int
     jobs_by_state: Mapping[str, int]
     jobs_by_key: Mapping[str, int]
 
@@ -176,3 +187,5 @@ class Statistics:
     """For every metadata key, how many jobs carry each of its values."""
     dialects: Mapping[str, DialectStatistics]
     """The same by wire format, for each that was used."""
+    faults_applied: Mapping[str, int]
+    """How often each planned fault was applied, by its name."""

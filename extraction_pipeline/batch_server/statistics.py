@@ -15,6 +15,9 @@ _REQUESTS = """
 SELECT dialect, coalesce(sum(total), 0), coalesce(sum(tally ->> '$.completed'), 0)
 FROM batches GROUP BY 1
 """
+_ANSWERED = """
+SELECT dialect, count(*), count(*) FILTER (WHERE times > 1) FROM answered GROUP BY 1
+"""
 _METADATA = """
 SELECT pair.key, pair.value, count(*) FROM batches, json_each(metadata) AS pair
 WHERE dialect = 'openai' AND metadata IS NOT NULL GROUP BY 1, 2
@@ -34,6 +37,7 @@ def read_statistics(database: sqlite3.Connection) -> Statistics:
         )
     )
     requests = {dialect: (total, done) for dialect, total, done in database.execute(_REQUESTS)}
+    answered = {dialect: (all_, again) for dialect, all_, again in database.execute(_ANSWERED)}
     keys: dict[str, dict[str, int]] = {}
     for dialect, key, number in database.execute(_KEYS):
         keys.setdefault(dialect, {})[key] = number
@@ -46,6 +50,8 @@ def read_statistics(database: sqlite3.Connection) -> Statistics:
             jobs_created=sum(by_state.get(dialect, {}).values()),
             requests_accepted=requests.get(dialect, (0, 0))[0],
             requests_completed=requests.get(dialect, (0, 0))[1],
+            distinct_requests_answered=answered.get(dialect, (0, 0))[0],
+            requests_answered_again=answered.get(dialect, (0, 0))[1],
             jobs_by_state=by_state.get(dialect, {}),
             jobs_by_key=keys.get(dialect, {}),
         )
@@ -62,4 +68,5 @@ def read_statistics(database: sqlite3.Connection) -> Statistics:
         jobs_by_state=all_states,
         jobs_by_metadata=by_metadata,
         dialects=dialects,
+        faults_applied=dict(map(tuple, database.execute("SELECT name, times FROM faults_applied"))),
     )

@@ -16,6 +16,7 @@ from typing import Any
 from extraction_pipeline.batch_server.database import (
     as_batch,
     as_file,
+    count_answered,
     insert_batch,
     insert_file,
     open_database,
@@ -225,10 +226,12 @@ class Store:
         tally: Tally,
         output: StoredFile | None,
         error: StoredFile | None,
+        answered: Iterable[bytes] = (),
     ) -> bool:
         """End a batch that was worked on, its files with it; false if it was changed meanwhile.
 
-        Together with `fail`, the only way to an end.
+        Together with `fail`, the only way to an end. `answered` are digests of the questions that
+        have an answer of the model's.
         """
         with self._lock, self._database:
             self._database.execute("BEGIN")
@@ -246,6 +249,7 @@ class Store:
                 error_file_id=error.id if error else None,
             )
             if moved:
+                count_answered(self._database, batch.asked.dialect, answered)
                 self._database.execute(
                     "UPDATE files SET deleted = 1 WHERE id = ? AND purpose = ?",
                     (batch.asked.input_file_id, REQUESTS_PURPOSE),
@@ -253,6 +257,45 @@ class Store:
             else:
                 self._database.execute("ROLLBACK")
             return moved
+
+    def ordinal(self, batch: Batch, since: float) -> int:
+        """Which one it is of its wire format's batches accepted after `since`, from 1; 0 or less
+        for one from before."""
+        (row,) = self._rows(
+            "SELECT count(*) FROM batches"
+            " WHERE dialect = ? AND created_at >= ? AND created_at <= ?",
+            batch.asked.dialect,
+            since,
+            batch.created_at,
+        )
+        return int(row[0])
+
+    def batch_with_results(self, file_id: str) -> Batch | None:
+        """The batch that wrote a result file."""
+        rows = self._rows(
+            "SELECT * FROM batches WHERE output_file_id = ? OR error_file_id = ?", file_id, file_id
+        )
+        return as_batch(rows[0]) if rows else None
+
+    def young(self, seconds: float) -> frozenset[str]:
+        """The ids of batches and files that are not older than so many seconds."""
+        since = time.time() - seconds
+        rows = self._rows(
+            "SELECT id FROM batches WHERE created_at > ? UNION ALL"
+            " SELECT id FROM files WHERE created_at > ?",
+            since,
+            since,
+        )
+        return frozenset(row[0] for row in rows)
+
+    def count_fault(self, name: str) -> None:
+        """A planned fault was applied."""
+        with self._lock:
+            self._database.execute(
+                "INSERT INTO faults_applied (name, times) VALUES (?, 1)"
+                " ON CONFLICT DO UPDATE SET times = times + 1",
+                (name,),
+            )
 
     def statistics(self) -> Statistics:
         """What was accepted so far."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from extraction_pipeline.batch_server.app import create_app
+from extraction_pipeline.batch_server.app import AppServer, create_app
 from extraction_pipeline.batch_server.config import ServerConfig
 from extraction_pipeline_tests.batch_server.process import wait_until
 
@@ -14,8 +14,9 @@ from extraction_pipeline_tests.batch_server.process import wait_until
 @contextmanager
 def served(config: ServerConfig) -> Iterator[str]:
     """A server that runs until the block ends; its root URL."""
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(config), port=0, log_config=None, access_log=False, lifespan="on")
+    app = create_app(config)
+    server = AppServer(
+        app, uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="on")
     )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
