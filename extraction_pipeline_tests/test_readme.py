@@ -46,11 +46,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "extraction_pipeline").symlink_to(
         ROOT / "extraction_pipeline", target_is_directory=True
     )
-    example = re.search(r"Save this one as `(\S+)`:\n\n```yaml\n(.*?)```", README, re.DOTALL)
-    assert example is not None
-    declared = folder / example.group(1)
-    declared.parent.mkdir()
-    declared.write_text(example.group(2))
+    examples = re.findall(
+        r"Save this one as\s`(\S+)`:\n\n```(?:yaml|json)\n(.*?)```", README, re.DOTALL
+    )
+    assert len(examples) == 2
+    for name, content in examples:
+        declared = folder / name
+        declared.parent.mkdir(exist_ok=True)
+        declared.write_text(content)
     (folder / "CORPUS" / "gold").mkdir(parents=True)
     (folder / "CORPUS" / "gold" / "gold.jsonl").write_text(
         '{"doc": "note.txt", "set": "mtsamples", "annotated_fields": ["medications"], "fields":'

@@ -11,6 +11,8 @@ gate, calls    the key before every call, and what is known of a call
 api_errors     errors in the form of the call's wire format
 bodies, json_items   bodies of calls, streamed; large JSON read item by item
 
+faults         what is to go wrong, by a plan
+
 dialects       the wire formats there are
 openai, anthropic, gemini, infrai   one package each: routes, wire, translation
 
