@@ -66,6 +66,21 @@ class NoAnswer(StrEnum):
     GIVEN_UP = "given_up"
 
 
+class DeliveryOutcome(StrEnum):
+    """What came of a webhook's delivery. None is evidence: a job's state is what a poll says."""
+
+    UNKNOWN_JOB = "unknown_job"
+    """No job here has this id: not yet, or it is somebody else's. The only one that can change."""
+    MADE_DUE = "made_due"
+    """The job is read with the next tick."""
+    SETTLED = "settled"
+    """The job is not with the provider any more: its end was read before."""
+    IGNORED = "ignored"
+    """It is about no batch job."""
+    UNREADABLE = "unreadable"
+    """It is signed, and not of a form that is known."""
+
+
 OPEN_ITEM_STATES = (ItemState.CLAIMED, ItemState.ANSWERED, ItemState.PUBLISHED)
 """States that forbid a further request for the same document and version."""
 

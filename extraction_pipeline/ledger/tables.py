@@ -25,6 +25,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from extraction_pipeline.ledger.states import (
     OPEN_ITEM_STATES,
+    DeliveryOutcome,
     DocumentState,
     ItemState,
     JobState,
@@ -361,6 +362,37 @@ audit_events = Table(
 Index("audit_events_batch_job_id_idx", audit_events.c.batch_job_id)
 Index("audit_events_event_at_idx", audit_events.c.event, audit_events.c.at)
 
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    _id(),
+    Column("provider", Text, nullable=False),
+    Column("delivery_id", Text, nullable=False, comment="the sender's, the same at each try"),
+    Column("event", Text, comment="the kind of event, in the sender's word"),
+    Column("job_id", Text, comment="the provider's id of the job that it is about"),
+    Column("outcome", _enum(DeliveryOutcome, "delivery_outcome"), nullable=False),
+    Column("batch_job_id", BigInteger, ForeignKey("extraction.batch_jobs.id")),
+    Column("times_received", Integer, nullable=False, server_default="1"),
+    _time("received_at", now=True),
+    _time("processed_at"),
+    UniqueConstraint("provider", "delivery_id"),
+    CheckConstraint(
+        "(outcome = 'unknown_job') = (processed_at IS NULL)", name="processed_or_unknown"
+    ),
+    CheckConstraint(
+        "(outcome IN ('made_due', 'settled')) = (batch_job_id IS NOT NULL)", name="names_its_job"
+    ),
+    CheckConstraint("outcome <> 'unknown_job' OR job_id IS NOT NULL", name="unknown_has_id"),
+)
+Index(
+    "webhook_deliveries_unknown_idx",
+    webhook_deliveries.c.provider,
+    webhook_deliveries.c.job_id,
+    postgresql_where=text("processed_at IS NULL"),
+)
+Index("webhook_deliveries_received_at_idx", webhook_deliveries.c.received_at)
+Index("webhook_deliveries_batch_job_id_idx", webhook_deliveries.c.batch_job_id)
+
 __all__ = [
     "audit_events",
     "batch_items",
@@ -374,4 +406,5 @@ __all__ = [
     "raw_responses",
     "request_costs",
     "result_files",
+    "webhook_deliveries",
 ]

@@ -25,6 +25,7 @@ def database(server_url: str, template: str = "template0") -> Iterator[str]:
 
 
 TABLES = (
+    "webhook_deliveries",
     "extractions",
     "raw_responses",
     "request_costs",
