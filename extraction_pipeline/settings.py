@@ -28,6 +28,7 @@ from extraction_pipeline.providers.endpoint import (
 from extraction_pipeline.providers.folder_endpoint import FolderEndpoint
 from extraction_pipeline.providers.limits import AccountLimits
 from extraction_pipeline.providers.names import ProviderName
+from extraction_pipeline.webhooks.secret import split_secrets
 
 PREFIX = "EXTRACTION_"
 """What the names of all variables begin with, but for the usual names of keys."""
@@ -36,6 +37,8 @@ SHIPPED_COLLECTIONS = Path(__file__).parent / "collections"
 
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
+"""Several during a rotation, with commas or blanks between them."""
 
 
 class Settings(BaseSettings):
@@ -165,6 +168,61 @@ class Settings(BaseSettings):
         description="Folder, as a path or fsspec URL, that is shared with a service without API.",
     )
 
+    local_webhook_secret: Secrets = Field(
+        default=(), description="Secrets by which webhooks of the batch server are signed."
+    )
+    openai_webhook_secret: Secrets = Field(
+        default=(),
+        validation_alias=AliasChoices("EXTRACTION_OPENAI_WEBHOOK_SECRET", "OPENAI_WEBHOOK_SECRET"),
+        description="Secrets of OpenAI's webhooks; OPENAI_WEBHOOK_SECRET is read too.",
+    )
+    gemini_webhook_secret: Secrets = Field(
+        default=(), description="Secrets of Gemini's webhooks for a project."
+    )
+    gemini_webhook_audience: str | None = Field(
+        default=None,
+        description="For whom the tokens of Gemini's webhooks for one job are; unset: none is "
+        "taken.",
+    )
+    gemini_webhook_issuer: str | None = Field(
+        default=None, description="Who issues them; unset: who has Google's keys."
+    )
+    gemini_webhook_keys_url: str = Field(
+        default="https://generativelanguage.googleapis.com/.well-known/jwks.json",
+        description="Where their public keys are.",
+    )
+    anthropic_webhook_secret: Secrets = Field(
+        default=(), description="Secrets that a notifier of yours shows for Anthropic's batches."
+    )
+    infrai_webhook_secret: Secrets = Field(
+        default=(), description="Secrets that Infrai's webhooks show."
+    )
+    outside_webhook_secret: Secrets = Field(
+        default=(), description="Secrets that a service without an API shows."
+    )
+    webhook_tolerance_seconds: float = Field(
+        default=300.0,
+        gt=0,
+        le=300,  # what the scheme of signatures allows
+        allow_inf_nan=False,
+        description="How far a webhook's time may be from now, either way.",
+    )
+
+    @field_validator(
+        "local_webhook_secret",
+        "openai_webhook_secret",
+        "gemini_webhook_secret",
+        "anthropic_webhook_secret",
+        "infrai_webhook_secret",
+        "outside_webhook_secret",
+        mode="before",
+    )
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(split_secrets(value))
+
     @field_validator("timezone")
     @classmethod
     def _known_timezone(cls, value: str) -> str:
@@ -198,6 +256,7 @@ class Settings(BaseSettings):
         "anthropic_base_url",
         "gemini_base_url",
         "infrai_base_url",
+        "gemini_webhook_keys_url",
     )
     @classmethod
     def _usable_url(cls, value: str) -> str:

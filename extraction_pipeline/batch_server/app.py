@@ -5,15 +5,10 @@ that it can delay, cut or replace any answer after the server has done its part.
 """
 
 import logging
-import os
-import signal
-import socket
-import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from extraction_pipeline import serving
 from extraction_pipeline.batch_server.answers import AnswererByModel
 from extraction_pipeline.batch_server.anthropic.routes import AnthropicRoutes
 from extraction_pipeline.batch_server.api_errors import EXCEPTION_HANDLERS
@@ -39,7 +35,6 @@ from extraction_pipeline.batch_server.relay import RelayAnswerer
 from extraction_pipeline.batch_server.rules import RulesAnswerer
 from extraction_pipeline.batch_server.state_folder import StateFolder
 from extraction_pipeline.batch_server.store import Store
-from extraction_pipeline.errors import ConfigurationError
 
 STOP_SECONDS = 1
 """How long open calls, and then the processor, get to end."""
@@ -110,83 +105,24 @@ def serve(config: ServerConfig) -> None:
     Raises `ConfigurationError` where it cannot start.
     """
     app = create_app(config)
-    listener = _listen(config)
-    port = listener.getsockname()[1]
-    server = _AnnouncingServer(
-        app,
+    listener = serving.listen("The batch server", config.host, config.port)
+    server = serving.AnnouncingServer(
         uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             timeout_graceful_shutdown=STOP_SECONDS,
         ),
-        config,
-        port,
+        serving.address(config.host, listener),
+        config.port_file,
     )
-    # uvicorn hands a signal on after its shutdown; without handlers of our own, that would end the
-    # process as if it had crashed.
-    previous = {name: signal.signal(name, _ended) for name in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        server.run(sockets=[listener])
-    finally:
-        listener.close()
-        for name, handler in previous.items():
-            signal.signal(name, handler)
+    show_connections(app, server)
+    serving.serve(server, listener)
 
 
-class AppServer(uvicorn.Server):
-    """Lets its application see the open connections, for faults that break them."""
-
-    def __init__(self, app: Starlette, uvicorn_config: uvicorn.Config) -> None:
-        super().__init__(uvicorn_config)
-        app.state.connections = self.server_state.connections
-
-
-class _AnnouncingServer(AppServer):
-    """Says where it listens once it does."""
-
-    def __init__(
-        self, app: Starlette, uvicorn_config: uvicorn.Config, config: ServerConfig, port: int
-    ) -> None:
-        super().__init__(app, uvicorn_config)
-        self._own_config = config
-        self._port = port
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then tell."""
-        await super().startup(sockets)
-        if self._own_config.port_file is not None:
-            _write_port(self._own_config.port_file, self._port)
-        host = self._own_config.host
-        name = f"[{host}]" if ":" in host else host
-        sys.stdout.write(f"listening on http://{name}:{self._port}\n")
-        sys.stdout.flush()
+def show_connections(app: Starlette, server: uvicorn.Server) -> None:
+    """Let an application see the open connections, for faults that break them."""
+    app.state.connections = server.server_state.connections
 
 
 _LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]", "::1"]
-
-
-def _ended(signal_number: int, frame: object) -> None:
-    """The signal was heard already."""
-
-
-def _listen(config: ServerConfig) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((config.host, config.port))
-    except OSError as error:
-        listener.close()
-        raise ConfigurationError(
-            f"The batch server cannot listen on {config.host}:{config.port}: {error.strerror}.",
-            remedy="Stop what uses the port, or name another with --port (0 for any free one).",
-        ) from None
-    return listener
-
-
-def _write_port(path: Path, port: int) -> None:
-    """In one step, so that who waits for the file never reads half of it."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(f"{port}\n")
-    draft.replace(path)

@@ -19,6 +19,7 @@ from extraction_pipeline.cli.program import with_program
 from extraction_pipeline.cli.run import run
 from extraction_pipeline.cli.signals import MESSAGE, end_at_once, exit_code, interrupted
 from extraction_pipeline.cli.status import status
+from extraction_pipeline.cli.webhooks import webhooks
 from extraction_pipeline.errors import DISK_FULL, ExtractionPipelineError
 
 FOR_THIS_USER_ALONE = 0o077
@@ -41,7 +42,7 @@ def commands() -> None:
     """
 
 
-for command in (demo, dev, run, status, export, contract, migrate, batch_server):
+for command in (demo, dev, run, status, export, contract, migrate, webhooks, batch_server):
     commands.add_command(command)
 
 

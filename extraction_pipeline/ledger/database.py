@@ -1,9 +1,11 @@
 """Connections to the one PostgreSQL: engines, errors without contents, and advisory locks."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
@@ -24,11 +26,16 @@ QUEUE_LOCK = 0x65787071
 LOCK_PAUSE_SECONDS = 0.2
 
 
-def open_engine(url: str, *, pool_size: int = 2) -> Engine:
+CONNECT_SECONDS = 10.0
+
+
+def open_engine(url: str, *, pool_size: int = 2, patience: float | None = None) -> Engine:
     """An engine that keeps `pool_size` connections. Raises `ConfigurationError`.
 
     More are opened where more threads work at once and closed after: one that holds a job's lock
-    needs two further ones, and threads that wait for each other's would wait for ever.
+    needs two further ones, and threads that wait for each other's would wait for ever. With
+    `patience` there are never more, and none of a connection, a lock and a statement is waited for
+    longer than these seconds.
 
     Errors of the database leave it as `LedgerError` with the code and the constraint's name alone:
     PostgreSQL's own sentence can hold a file's path or a record's values. For the same reason the
@@ -49,14 +56,30 @@ def open_engine(url: str, *, pool_size: int = 2) -> Engine:
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg2"),
         pool_size=pool_size,
-        max_overflow=-1,
+        max_overflow=-1 if patience is None else 0,
+        pool_timeout=CONNECT_SECONDS if patience is None else patience,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"application_name": "extraction-pipeline", "connect_timeout": 10},
+        connect_args={
+            "application_name": "extraction-pipeline",
+            "connect_timeout": math.ceil(patience or CONNECT_SECONDS),
+            **({} if patience is None else {"tcp_user_timeout": int(patience * 1000)}),
+        },
     )
     event.listen(engine, "connect", keep_out_of_log)
+    if patience is not None:
+        event.listen(engine, "connect", partial(_bound_waits, patience))
     event.listen(engine, "handle_error", partial(_without_contents, parsed))
     return engine
+
+
+def _bound_waits(seconds: float, connection: Any, _record: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config(name, %s, false) FROM unnest(%s) AS bound (name)",
+            (f"{int(seconds * 1000)}ms", ["statement_timeout", "lock_timeout"]),
+        )
+    connection.commit()
 
 
 def _without_contents(url: URL, context: ExceptionContext) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from extraction_pipeline.batch_server.app import AppServer, create_app
+from extraction_pipeline.batch_server.app import create_app, show_connections
 from extraction_pipeline.batch_server.config import ServerConfig
 from extraction_pipeline_tests.batch_server.process import wait_until
 
@@ -15,9 +15,10 @@ from extraction_pipeline_tests.batch_server.process import wait_until
 def served(config: ServerConfig) -> Iterator[str]:
     """A server that runs until the block ends; its root URL."""
     app = create_app(config)
-    server = AppServer(
-        app, uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="on")
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="on")
     )
+    show_connections(app, server)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
