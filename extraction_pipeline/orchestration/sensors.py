@@ -23,6 +23,7 @@ from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.announcements import attend
 from extraction_pipeline.lifecycle.pacing import next_run
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import Reading, poll_due
@@ -96,6 +97,7 @@ def tick(
     back. `versions` narrows the tick to jobs of these versions.
     """
     report_lost_runs(pipeline, instance)
+    attend(pipeline)
     readings = poll_due(
         pipeline, "batch_status", POLLS_PER_TICK, seconds=SECONDS_PER_TICK, versions=versions
     )

@@ -1,0 +1,245 @@
+"""Jobs that are announced, and what comes of it: field reports 56 and 59.
+
+A real batch server, a real receiver over the same database, and announcements as they come: many,
+at once, too early, too late, of jobs that are nobody's here.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+import requests
+from sqlalchemy import Connection
+
+from extraction_pipeline.errors import ExtractionPipelineError
+from extraction_pipeline.ledger import deliveries
+from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.announcements import attend
+from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.polling import poll_due
+from extraction_pipeline.lifecycle.publishing import publish_job
+from extraction_pipeline.settings import load_settings
+from extraction_pipeline.webhooks.senders import senders
+from extraction_pipeline.webhooks.server import receiving
+from extraction_pipeline_tests.batch_server.process import wait_until
+from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.faults.actions import Hold, forward_then_drop
+from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy
+from extraction_pipeline_tests.faults.worker import working
+from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+from extraction_pipeline_tests.webhooks.signing import SECRET, batch_event, fresh_id, headers
+
+
+class Announcer:
+    """The provider's side: it announces jobs to one of several receivers."""
+
+    def __init__(self, driven: Driven, urls: list[str]) -> None:
+        self._driven = driven
+        self._urls = urls
+
+    def __call__(
+        self, job_id: str, delivery_id: str | None = None, *, replica: int = 0, age: float = 0.0
+    ) -> int:
+        body = batch_event(job_id)
+        return requests.post(
+            f"{self._urls[replica]}/webhooks/local",
+            data=body,
+            headers=headers(body, delivery_id=delivery_id, age=age),
+            timeout=20,
+        ).status_code
+
+    def outcomes(self) -> list[str]:
+        return [
+            row[0]
+            for row in self._driven.rows(
+                "SELECT outcome::text FROM extraction.webhook_deliveries ORDER BY id"
+            )
+        ]
+
+
+@pytest.fixture
+def announce(driven: Driven, database_url: str, workplace: Workplace) -> Iterator[Announcer]:
+    """Three receivers over the database of the test."""
+    workplace.environment.setenv("EXTRACTION_LOCAL_WEBHOOK_SECRET", SECRET)
+    known = senders(load_settings())
+    with ExitStack() as stack:
+        urls = [
+            stack.enter_context(receiving(known, database_url, "127.0.0.1", 0)).url
+            for _ in range(3)
+        ]
+        yield Announcer(driven, urls)
+
+
+def postponed(driven: Driven, job_id: int) -> str:
+    """The provider's id of a job that is at its end there, and not to be read for long here."""
+    provider_job_id = driven.job(job_id).job_id
+    assert provider_job_id is not None
+    provider = driven.pipeline.provider("local")
+    wait_until(lambda: provider.status(provider_job_id).phase.is_end)
+    driven.execute("UPDATE extraction.batch_jobs SET due_at = now() + interval '1 day'")
+    return provider_job_id
+
+
+def tick(driven: Driven) -> list[str]:
+    """What the sensor does; the keys of jobs whose end was read."""
+    attend(driven.pipeline)
+    readings = poll_due(driven.pipeline, ACTOR, 100, seconds=20)
+    return [reading.job_key for reading in readings if reading.ended]
+
+
+def test_row_56_ten_ids_ten_threads_three_replicas_one_collection(
+    driven: Driven, workplace: Workplace, announce: Announcer
+) -> None:
+    workplace.write(3)
+    (job_id,) = driven.submitted()
+    provider_job_id = postponed(driven, job_id)
+    assert tick(driven) == []
+
+    def everything(number: int) -> int:
+        """Announce it, poll it, collect and publish it: as ten daemons would."""
+        said = announce(provider_job_id, replica=number % 3)
+        try:
+            tick(driven)
+            collect(driven.pipeline, job_id, ACTOR)
+            publish_job(driven.pipeline, job_id, ACTOR)
+        except ExtractionPipelineError as error:
+            assert "another run" in str(error)
+        return said
+
+    with ThreadPoolExecutor(10) as threads:
+        assert list(threads.map(everything, range(10))) == [200] * 10
+    driven.collect(job_id)
+    driven.publish(job_id)
+    assert set(announce.outcomes()) <= {"made_due", "settled"}
+    assert len(announce.outcomes()) == 10
+    audited = driven.audited()
+    assert (audited["job_ended"], audited["job_collected"], audited["job_published"]) == (1, 1, 1)
+    assert driven.rows("SELECT count(*) FROM extraction.raw_responses")[0][0] == 3
+    assert driven.rows("SELECT count(*) FROM extraction.extractions")[0][0] == 3
+    assert driven.creates(job_id) == 1
+
+
+def test_row_59_an_announcement_before_our_commit_waits_for_its_job(
+    driven: Driven, workplace: Workplace, proxy: Proxy, announce: Announcer
+) -> None:
+    workplace.write(2)
+    driven.scan()
+    proxy.plan(CREATE, forward_then_drop)
+    (job_id,) = driven.submit().jobs
+    assert driven.job(job_id).state is JobState.UNRESOLVED
+    (provider_job_id,) = [
+        one["id"]
+        for one in requests.get(f"{driven.server.base_url}/batches", timeout=10).json()["data"]
+        if one["metadata"]["extraction_job_key"] == driven.job(job_id).job_key
+    ]
+    assert announce(provider_job_id) == 200
+    assert announce.outcomes() == ["unknown_job"]
+    assert tick(driven) == []
+    driven.resolved(job_id)
+    postponed(driven, job_id)
+    assert tick(driven) == [driven.job(job_id).job_key]
+    assert announce.outcomes() == ["made_due"]
+    assert len(driven.finished(job_id).published) == 2
+    assert driven.creates(job_id) == 1
+
+
+def test_row_59_a_job_that_is_never_ours_stays_unknown_for_a_week(
+    driven: Driven, announce: Announcer
+) -> None:
+    assert announce("batch_of_another_project") == 200
+    assert tick(driven) == []
+    assert announce.outcomes() == ["unknown_job"]
+    older = (
+        "UPDATE extraction.webhook_deliveries SET received_at = received_at - interval '{} days'"
+    )
+    driven.execute(older.format(6))
+    tick(driven)
+    assert announce.outcomes() == ["unknown_job"]
+    driven.execute(older.format(2))
+    tick(driven)
+    assert announce.outcomes() == []
+
+
+def test_row_59_an_announcement_of_yesterday_is_refused_and_the_poll_does_it(
+    driven: Driven, workplace: Workplace, announce: Announcer
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    provider_job_id = postponed(driven, job_id)
+    assert announce(provider_job_id, age=24 * 3600) == 401
+    assert (announce.outcomes(), tick(driven)) == ([], [])
+    driven.execute("UPDATE extraction.batch_jobs SET due_at = now()")
+    assert tick(driven) == [driven.job(job_id).job_key]
+
+
+def test_an_announcement_that_is_too_early_at_the_provider_is_asked_for_again_soon(
+    driven: Driven, workplace: Workplace, announce: Announcer
+) -> None:
+    """The provider's reading lags behind its announcement: the long interval begins anew."""
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    provider_job_id = postponed(driven, job_id)
+    driven.execute("UPDATE extraction.batch_jobs SET poll_count = 30")
+    assert announce(provider_job_id) == 200
+    assert driven.job(job_id).poll_count == 0
+
+
+def test_a_worker_that_restarts_finds_what_was_done_and_submits_nothing(
+    driven: Driven, workplace: Workplace, proxy: Proxy, announce: Announcer
+) -> None:
+    """Killed between fetching and committing; announced again; restarted twice."""
+    workplace.write(3)
+    (job_id,) = driven.submitted()
+    provider_job_id, delivery_id = postponed(driven, job_id), fresh_id()
+    assert announce(provider_job_id, delivery_id) == 200
+    assert tick(driven) == [driven.job(job_id).job_key]
+    hold = Hold(forward=True)
+    proxy.plan(CONTENT, hold)
+    with working("collect", str(job_id)) as worker:
+        assert hold.reached.wait(20)
+        worker.kill()
+    wait_until(lambda: not driven.rows("SELECT FROM pg_locks WHERE locktype = 'advisory'"))
+    assert (announce(provider_job_id, delivery_id), announce(provider_job_id)) == (200, 200)
+    assert driven.submit().jobs == []
+    restarted = workplace.open()
+    _, landing = collect(restarted, job_id, ACTOR)
+    assert (landing.landed, len(publish_job(restarted, job_id, ACTOR).published)) == (3, 3)
+    restarted.engine.dispose()
+    # The marker of the job says that it is done, and that of the version that it is this one.
+    again = workplace.open()
+    assert announce(provider_job_id) == 200
+    job, landing = collect(again, job_id, ACTOR)
+    assert (job.state, landing.landed) == (JobState.PUBLISHED, 0)
+    assert publish_job(again, job_id, ACTOR).published == []
+    again.engine.dispose()
+    assert driven.submit().jobs == []
+    assert announce.outcomes() == ["made_due", "settled", "settled"]
+    assert (driven.creates(job_id), driven.audited()["job_collected"]) == (1, 1)
+
+
+def test_two_daemons_meet_and_forget_each_delivery_once(
+    driven: Driven, workplace: Workplace, announce: Announcer
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    provider_job_id = driven.job(job_id).job_id
+    for _ in range(5):
+        announce("batch_early")
+    driven.execute(
+        "UPDATE extraction.webhook_deliveries SET job_id = :job_id", job_id=provider_job_id
+    )
+
+    def in_four(step: Callable[[Connection], int]) -> int:
+        def once(_: int) -> int:
+            with driven.pipeline.engine.begin() as connection:
+                return step(connection)
+
+        with ThreadPoolExecutor(4) as threads:
+            return sum(threads.map(once, range(4)))
+
+    assert in_four(deliveries.meet) == 5
+    assert announce.outcomes() == ["made_due"] * 5
+    assert in_four(deliveries.forget_old) == 0
+    driven.execute("UPDATE extraction.webhook_deliveries SET received_at = '2026-01-01'")
+    assert in_four(deliveries.forget_old) == 5
