@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from sqlalchemy import Connection
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs, provider_jobs
 from extraction_pipeline.ledger.audit import happened, note
 from extraction_pipeline.ledger.states import AuditEvent, JobState
@@ -74,9 +75,12 @@ def require_no_late_job(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Abs
                 job=job.id,
                 details={"input_id": job.input_id, "attempt": job.submit_attempt},
             )
+    crash_point(CrashPoint.WITHDRAWAL_WRITTEN)
     files.delete(job.input_id)
+    crash_point(CrashPoint.INPUT_DELETED)
     with pipeline.engine.begin() as connection:
         jobs.move(connection, job, JobState.UNRESOLVED, values={"input_id": None})
+    crash_point(CrashPoint.INPUT_GONE_WRITTEN)
     return Absence.SEARCH_AGAIN
 
 

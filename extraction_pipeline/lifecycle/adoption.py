@@ -3,6 +3,7 @@ is."""
 
 from sqlalchemy import Connection
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs, provider_jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState
@@ -55,6 +56,7 @@ def adopt(pipeline: Pipeline, job: jobs.JobRow, found: tuple[FoundJob, ...], act
                 job=job.id,
                 details={"job_id": other.job_id},
             )
+    crash_point(CrashPoint.ADOPTED)
     cause = (
         f"Job {job.job_key} exists {len(found)} times at {job.provider}; {ours.job_id} is kept. "
         f"Cancel there: {', '.join(other.job_id for other in others)}."

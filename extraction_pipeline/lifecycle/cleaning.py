@@ -4,6 +4,7 @@ Payload and results are stored here by then. What could not be deleted is tried 
 provider that cannot be reached holds nothing else up.
 """
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import cleaned
 from extraction_pipeline.ledger.audit import note
@@ -31,6 +32,7 @@ def clean_up(pipeline: Pipeline, actor: str) -> list[str]:
         except (ProviderError, ConfigurationError) as error:
             faults.append(f"Job {job.job_key} could not be deleted at {job.provider}: {error}")
             continue
+        crash_point(CrashPoint.CLEANED_NOT_WRITTEN)
         with pipeline.engine.begin() as connection:
             note(connection, AuditEvent.PROVIDER_CLEANED, actor, job=job.id)
     return faults

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
@@ -55,7 +56,10 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
             raise CallFailed(
                 cause, kind=FailureKind.TRANSPORT, http_status=error.http_status
             ) from None
-        return _close(pipeline, job, status, landing, actor), landing
+        crash_point(CrashPoint.LANDED_NOT_MARKED)
+        job = _close(pipeline, job, status, landing, actor)
+        crash_point(CrashPoint.COLLECTED)
+        return job, landing
 
 
 def _land_results(pipeline: Pipeline, job: jobs.JobRow, landing: Landing) -> JobStatus:

@@ -6,6 +6,7 @@ What cannot be the whole results of this job is not stored: it is fetched again 
 from pathlib import Path
 from typing import NoReturn
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -48,16 +49,19 @@ def fetch(
         with provider.download(result) as chunks, path.open("wb") as file:
             for chunk in chunks:
                 file.write(chunk)
+        crash_point(CrashPoint.RESULTS_FETCHED)
         _require_whole(path, pipeline, provider, job)
         _require_ours(path, pipeline, provider, job, status)
         if result.kind is ResultKind.OUTPUT:
             _require_all(path, pipeline, job, status)
         size = path.stat().st_size
         content_hash = pipeline.store.put_file(path)
+    crash_point(CrashPoint.RESULTS_STORED)
     with pipeline.engine.begin() as connection:
         file_id = answers.add_result_file(
             connection, job.id, result.kind.value, result.reference, content_hash, size
         )
+    crash_point(CrashPoint.RESULT_FILE_WRITTEN)
     return file_id, content_hash
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from sqlalchemy import Connection
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.naming import is_custom_id
@@ -83,6 +84,8 @@ def land_file(
                 price=price,
                 unasked=UNASKED,
             )
+            crash_point(CrashPoint.ROWS_NOT_COMMITTED)
+        crash_point(CrashPoint.ROWS_LANDED)
 
 
 def price_of_answers(pipeline: Pipeline, job: jobs.JobRow) -> Price | None:

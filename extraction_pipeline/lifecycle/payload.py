@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from shutil import copyfileobj
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import items, jobs
@@ -48,6 +49,7 @@ def build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
                     )
         size = path.stat().st_size
         stored = pipeline.store.put_file(path) if keys else None
+    crash_point(CrashPoint.PAYLOAD_STORED)
     with pipeline.engine.begin() as connection:
         items.fail_items(connection, lost)
         if stored is None:

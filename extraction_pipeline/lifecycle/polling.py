@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import (
     ConfigurationError,
     DatabaseUnavailable,
@@ -66,6 +67,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
         # not wait for that.
         _read_later(pipeline, job)
         return _unread(job, str(error), needs_person=True)
+    crash_point(CrashPoint.READING_MADE)
     code = safe_token(status.error_code)
     with pipeline.engine.begin() as connection:
         jobs.note_reading(
@@ -103,6 +105,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
             job=job.id,
             details={"phase": status.phase.value, "code": code},
         )
+    crash_point(CrashPoint.END_WRITTEN)
     return Reading(job.job_key, True)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import LedgerError, StoreError
 from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
@@ -88,6 +89,7 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
                 "published.",
                 remedy="Restore the store from a backup; the log names the documents.",
             )
+        crash_point(CrashPoint.PUBLISHED_NOT_MARKED)
         with pipeline.engine.begin() as connection:
             jobs.move(connection, job, JobState.PUBLISHED, stamp="published_at")
             note(
@@ -97,6 +99,7 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
                 job=job.id,
                 details={"published": len(result.published), "failed": result.failed},
             )
+        crash_point(CrashPoint.PUBLISHED)
     return result
 
 
@@ -159,9 +162,11 @@ def _publish_chunk(
         else:
             rows.append(judged)
             hashes.append(answer.document_hash)
+    crash_point(CrashPoint.ANSWERS_JUDGED)
     with pipeline.engine.begin() as connection:
         result.changed += answers.publish(connection, version_id, rows, run_id)
         items.fail_items(connection, failures)
+    crash_point(CrashPoint.PARTLY_PUBLISHED)
     result.published.extend(hashes)
     result.failed += len(failures)
 

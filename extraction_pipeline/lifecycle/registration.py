@@ -15,6 +15,7 @@ import orjson
 from sqlalchemy import text
 
 from extraction_pipeline.collections.collection import Collection, Identity
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.documents.folder import LargeFile
 from extraction_pipeline.documents.identity import (
     content_hash,
@@ -140,12 +141,14 @@ def _register_chunk(
         report.restored += len(lost) - _still_lost(pipeline.store, lost)
     if documents:
         pipeline.store.flush()
+    crash_point(CrashPoint.TEXTS_STORED)
     with pipeline.engine.begin() as connection:
         registered = ledger.register_documents(
             connection, collection.name, list(documents.values())
         )
         ledger.register_sources(connection, collection.name, sources)
         ledger.touch_sources(connection, collection.name, list(unchanged))
+    crash_point(CrashPoint.DOCUMENTS_REGISTERED)
     report.entries += len(entries)
     report.unchanged += len(unchanged)
     report.problems += sum(source.problem is not None for source in sources)

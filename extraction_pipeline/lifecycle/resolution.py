@@ -8,6 +8,7 @@ same key. As long as neither is proven, it waits, and in the end it is held for 
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
@@ -54,6 +55,7 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
                 note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id, details=details)
                 job = jobs.job_by_id(connection, job.id)
         if job.state is JobState.UNRESOLVED:
+            crash_point(CrashPoint.SEARCH_DUE)
             return _search(pipeline, job, actor)
         return send(pipeline, job, actor)
 
@@ -65,6 +67,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     except ProviderError as error:
         return _search_failed(pipeline, job, error)
     if search.verdict is SearchVerdict.FOUND:
+        crash_point(CrashPoint.FOUND)
         return adopt(pipeline, job, search.found, actor)
     here = pipeline.provider(job.provider).base_url
     if not is_same_place(job.base_url, here):
@@ -109,6 +112,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         if search.verdict is SearchVerdict.ABSENT:
             note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
         job = jobs.job_by_id(connection, job.id)
+    crash_point(CrashPoint.ABSENCE_WRITTEN)
     return send(pipeline, job, actor, searched=True)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import QUEUE_LOCK, lock_until_commit
@@ -60,6 +61,7 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
     """
     if job.state is JobState.PREPARING:
         job = build_payload(pipeline, job)
+        crash_point(CrashPoint.PAYLOAD_WRITTEN)
     if job.state is not JobState.PREPARED:
         return Sent(job.state)
     if job.submit_attempt > 0 and not searched:
@@ -78,6 +80,7 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
         if files is not None and brought:
             try:
                 job = _upload(pipeline, files, job, payload)
+                crash_point(CrashPoint.UPLOAD_WRITTEN)
             except (CallFailed, CallRefused) as error:
                 return _not_sent(pipeline, job, error, actor, judged=True)
         with pipeline.engine.begin() as connection:
@@ -99,6 +102,7 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
             input_id=job.input_id,
             payload=payload if files is None else None,
         )
+        crash_point(CrashPoint.CREATE_DUE)
         return _create(pipeline, provider, job, submission, actor, judged=brought)
 
 
@@ -159,6 +163,7 @@ def _create(
         return _not_sent(pipeline, job, error, actor, judged=judged, carried=carried)
     except CallFailed as error:
         return _not_sent(pipeline, job, error, actor, judged=False)
+    crash_point(CrashPoint.CREATE_ACCEPTED)
     try:
         with pipeline.engine.begin() as connection:
             mark_submitted(
@@ -172,12 +177,14 @@ def _create(
             note(connection, AuditEvent.JOB_SUBMITTED, actor, job=job.id)
     except jobs.StateMoved:
         return _overtaken(pipeline, job, receipt.job_id, actor)
+    crash_point(CrashPoint.JOB_ID_WRITTEN)
     log.info("submitted job %s as %s", job.job_key, receipt.job_id)
     return Sent(JobState.SUBMITTED)
 
 
 def _not_known(pipeline: Pipeline, job: jobs.JobRow, error: OutcomeUnknown, actor: str) -> Sent:
     """The provider may have taken the job: from here on it is searched for."""
+    crash_point(CrashPoint.CREATE_UNKNOWN)
     try:
         with pipeline.engine.begin() as connection:
             jobs.move(
@@ -238,6 +245,7 @@ def _not_sent(
     earlier may be gone, and the refusal mean no more than that. `carried` says that the refused
     call held the payload itself.
     """
+    crash_point(CrashPoint.CREATE_REFUSED)
     kind = error.kind
     if judged and _is_final(job, error, carries_payload=carried):
         split = _is_too_large(job, error, carries_payload=carried)
@@ -318,6 +326,7 @@ def _upload(
     pipeline: Pipeline, files: ProviderFiles, job: jobs.JobRow, payload: Path
 ) -> jobs.JobRow:
     receipt = files.upload(payload, job.job_key)
+    crash_point(CrashPoint.UPLOADED)
     with pipeline.engine.begin() as connection:
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": receipt.input_id})
         return jobs.job_by_id(connection, job.id)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from extraction_pipeline.collections.collection import Collection, ExtractionVersion
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import claims, jobs
 from extraction_pipeline.ledger.audit import note
@@ -187,6 +188,8 @@ def claim(
                 job=job.id,
                 details={"job_key": job.job_key, "requests": job.request_count},
             )
+        crash_point(CrashPoint.CLAIMED_NOT_COMMITTED)
+    crash_point(CrashPoint.INTENT_COMMITTED)
     report.jobs.extend(job.id for job in made)
     report.documents += sum(job.request_count for job in made)
     return made

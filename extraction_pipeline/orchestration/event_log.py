@@ -18,6 +18,7 @@ from dagster._core.events import (
 )
 from dagster._core.events.log import EventLogEntry
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.orchestration.event_clock import EventClock
 
 BATCH = 1000
@@ -46,6 +47,7 @@ def write_records(
             instance.event_log_storage.store_event_batch(
                 [_entry(record, run_id, job_name, step_key) for record in batch]
             )
+            crash_point(CrashPoint.EVENTS_PARTLY_WRITTEN)
             written += len(batch)
     return written
 

@@ -33,6 +33,7 @@ from dagster import (
 from dagster._core.definitions.metadata import RawMetadataValue
 
 from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import DatabaseUnavailable, ExtractionPipelineError
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.nights import since_last_night
@@ -167,6 +168,7 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
     }
     if faults:
         metadata["without_night"] = MetadataValue.json(faults)
+    crash_point(CrashPoint.NIGHT_NOT_RECORDED)
     to.write(
         [
             AssetMaterialization(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dagster import DagsterInstance, OpExecutionContext
 
 from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import answers, documents, jobs
 from extraction_pipeline.ledger.records import jobs_of_extractions
 from extraction_pipeline.ledger.stages import Passed, Stage
@@ -82,9 +83,11 @@ def record_documents(pipeline: Pipeline, collection: Collection, to: Recorder) -
             return written
         hashes = [row.document_hash for row in rows]
         add_documents(to.instance, collection.name, hashes)
+        crash_point(CrashPoint.PARTITIONS_ADDED)
         written += to.write(
             document_records(collection.name, rows, show_paths=collection.show_paths)
         )
+        crash_point(CrashPoint.DOCUMENTS_NOT_MARKED)
         with pipeline.engine.begin() as connection:
             documents.mark_documents_recorded(connection, collection.name, hashes)
 
@@ -96,6 +99,7 @@ def record_submission(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
     if job.job_id is None or job.submission_recorded_at is not None:
         return 0
     written = _record_job(pipeline, job, submission_records, to)
+    crash_point(CrashPoint.SUBMISSION_NOT_MARKED)
     with pipeline.engine.begin() as connection:
         jobs.mark_recorded(connection, job.id, "submission")
     return written
@@ -108,9 +112,12 @@ def record_results(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
     if job.published_at is None or job.results_recorded_at is not None:
         return 0
     written = _record_job(pipeline, job, response_records, to)
+    crash_point(CrashPoint.RESPONSES_RECORDED)
     written += _record_job(pipeline, job, extraction_records, to)
+    crash_point(CrashPoint.RESULTS_NOT_MARKED)
     with pipeline.engine.begin() as connection:
         jobs.mark_recorded(connection, job.id, "results")
+    crash_point(CrashPoint.RESULTS_MARKED)
     return written
 
 

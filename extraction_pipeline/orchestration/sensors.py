@@ -21,6 +21,7 @@ from dagster import (
 )
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.announcements import attend
@@ -129,6 +130,7 @@ def run_requests(
         with pipeline.engine.begin() as connection:
             if not jobs.claim_run(connection, job):
                 continue
+        crash_point(CrashPoint.RUN_CLAIMED)
         requests.append(_request(job, job.run_attempt + 1))
     return requests
 
