@@ -1,0 +1,1 @@
+"""Campaigns: the real thing in processes that are killed, and the counts of what came of it."""

@@ -1,0 +1,284 @@
+"""A campaign: the real thing is fed and killed, then left alone to its end, and counted."""
+
+import json
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from extraction_pipeline_tests.chaos import counting
+from extraction_pipeline_tests.chaos.counting import Counts
+from extraction_pipeline_tests.chaos.database import Database, database
+from extraction_pipeline_tests.chaos.plan import Fate, Feeding, Meal, fates, feedings
+from extraction_pipeline_tests.chaos.workers import KILLED, Workers, warm_workers
+from extraction_pipeline_tests.chaos.world import ACTIVE, OTHER, World
+
+AT_ONCE = 3
+"""Runs at the same time."""
+GLANCE_SECONDS = 0.02
+HURRY_SECONDS = 1.0
+CALM_SECONDS = 240.0
+MOST_FAULTS = 15
+"""Processes in a row that end by themselves, as they may while PostgreSQL is away."""
+DELAY_SECONDS = 0.3
+"""That a batch takes at the provider."""
+
+
+@dataclass
+class Process:
+    """One process, and what is to become of it."""
+
+    kind: str
+    fate: Fate
+    dies_at: float | None
+
+
+@dataclass
+class Task:
+    """A run that waits for its process."""
+
+    kind: str
+    role: str
+    arguments: dict[str, Any]
+
+
+@dataclass
+class Campaign:
+    """One campaign in its world. `tell` gets a line for each process that was killed."""
+
+    world: World
+    seed: int
+    tell: Callable[[str], None]
+    database: Database
+    workers: Workers
+    kills: Counter[str] = field(default_factory=Counter)
+    calm: bool = False
+    _processes: dict[int, Process] = field(default_factory=dict)
+    _queue: deque[Task] = field(default_factory=deque)
+    _fates: dict[str, Iterator[Fate]] = field(default_factory=dict)
+    _read: int = 0
+    _hurried: float = 0.0
+    _faults: int = 0
+
+    def run(self, kills: int, until: float) -> None:
+        """Feed and kill, until so many have died or the time is over."""
+        meals = feedings(self.seed, self.world.collections)
+        restart_at = 0
+        while self.kills.total() < kills and time.monotonic() < until:
+            self._turn()
+            if not self._queue and self._runs() < AT_ONCE:
+                self._eat(next(meals))
+            if self.kills.total() >= restart_at + RESTART_EVERY:
+                restart_at = self.kills.total()
+                self.database.restart()
+                self.kills["postgres"] += 1
+                self.tell("postgres: broken off and started again")
+
+    def end(self) -> bool:
+        """Let everything come to its end without kills; whether it did in time."""
+        self.calm = True
+        until = time.monotonic() + CALM_SECONDS
+        asked = 0.0
+        while time.monotonic() < until:
+            self._turn()
+            if self._queue or self._runs():
+                continue
+            open_work = self._open_work()
+            if open_work == 0:
+                return True
+            if time.monotonic() > asked + 5:
+                asked = time.monotonic()
+                for collection in self.world.collections:
+                    self._scan(collection)
+                    self._submit(collection)
+        return False
+
+    def stop(self) -> None:
+        """End the processes that have no end of their own but the server."""
+        for number, process in self._processes.items():
+            if process.kind == "daemon":
+                self.workers.kill(number)
+
+    def statistics(self) -> dict[str, Any]:
+        """What the provider has accepted."""
+        return dict(requests.get(f"{self.world.root_url}/statistics", timeout=10).json())
+
+    def _turn(self) -> None:
+        for number, code in self.workers.ended(GLANCE_SECONDS):
+            self._note_end(self._processes.pop(number), code)
+        now = time.monotonic()
+        for number, process in self._processes.items():
+            if process.dies_at is not None and now >= process.dies_at and not self.calm:
+                process.dies_at = None
+                self.workers.kill(number)
+        standing = {process.kind for process in self._processes.values()}
+        if "server" not in standing:
+            self._start("server", "server", **self._server())
+        if "daemon" not in standing:
+            self._start("daemon", "daemon", requests=str(self.world.requests))
+        self._queue.extend(self._asked_for())
+        while self._queue and self._runs() < AT_ONCE:
+            task = self._queue.popleft()
+            self._start(task.kind, task.role, **task.arguments)
+        if now > self._hurried + HURRY_SECONDS:
+            self._hurried = now
+            with suppress(SQLAlchemyError):
+                self.database.hurry()
+
+    def _server(self) -> dict[str, Any]:
+        state = str(self.world.root / "batch_server")
+        return {"state": state, "port": self.world.port, "delay": DELAY_SECONDS}
+
+    def _start(self, kind: str, role: str, **arguments: Any) -> None:
+        if kind not in self._fates:
+            self._fates[kind] = fates(self.seed, kind)
+        fate = Fate() if self.calm else next(self._fates[kind])
+        number = self.workers.start(role, fate.environment, **arguments)
+        dies_at = None if fate.after is None else time.monotonic() + fate.after
+        self._processes[number] = Process(kind, fate, dies_at)
+
+    def _note_end(self, process: Process, code: int) -> None:
+        if code == KILLED:
+            self.kills[process.kind] += 1
+            self.tell(f"{process.kind}: killed {process.fate}")
+            self._faults = 0
+        elif code not in (0, 3) or process.kind in ("server", "daemon"):
+            self.tell(f"{process.kind}: ended with {code}")
+            self._faults += 1
+            if self._faults > MOST_FAULTS:
+                raise RuntimeError(
+                    f"processes end by themselves, see {self.world.root}/workers.log"
+                )
+
+    def _runs(self) -> int:
+        return sum(one.kind not in ("server", "daemon") for one in self._processes.values())
+
+    def _asked_for(self) -> Iterator[Task]:
+        """What the sensor has asked for since the last look."""
+        if not self.world.requests.exists():
+            return
+        with self.world.requests.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                try:
+                    asked = json.loads(line)
+                except ValueError:
+                    continue  # half a line of a process that was killed, and the next one's
+                yield Task(asked["job"], "run", asked)
+
+    def _eat(self, feeding: Feeding) -> None:
+        name = feeding.collection
+        self.tell(f"feeding: {feeding.meal} {name}")
+        match feeding.meal:
+            case Meal.DOCUMENTS:
+                self.world.write(name, feeding.documents)
+                self._scan(name)
+                self._submit(name)
+            case Meal.TWO_SUBMITTERS:
+                self.world.write(name, feeding.documents)
+                self._scan(name)
+                self._submit(name)
+                self._submit(name)
+            case Meal.BACKFILL | Meal.REPLAY:
+                of_old = feeding.meal is Meal.BACKFILL
+                self._queue.append(
+                    Task(
+                        "backfill",
+                        "backfill",
+                        {
+                            "collection": name,
+                            "asset": "batch_submissions" if of_old else "extractions",
+                            "version": OTHER if of_old else ACTIVE,
+                            "first": feeding.first,
+                            "last": feeding.last,
+                        },
+                    )
+                )
+            case Meal.NIGHT:
+                self._run("nightly", {}, partition="2026-11-02")
+
+    def _scan(self, collection: str) -> None:
+        config = {"collections": [collection]}
+        self._run("scan_collections", {"scan_documents": {"config": config}})
+
+    def _submit(self, collection: str) -> None:
+        config = {"collection": collection}
+        self._run("submit_missing", {"submit_missing_documents": {"config": config}})
+
+    def _run(self, job: str, ops: dict[str, Any], partition: str | None = None) -> None:
+        arguments = {"job": job, "ops": ops, "tags": {}, "partition": partition}
+        self._queue.append(Task(job, "run", arguments))
+
+    def _open_work(self) -> int:
+        """Jobs that are not at their end, and documents without one."""
+        with self.database.engine.connect() as connection:
+            lost, without = counting.lost_documents(connection, self.world.written, ACTIVE)
+            jobs = connection.execute(
+                text("""
+                    SELECT count(*) FROM extraction.batch_jobs
+                    WHERE state NOT IN ('published', 'rejected', 'failed')
+                       OR (job_id IS NOT NULL AND submission_recorded_at IS NULL)
+                       OR (state = 'published' AND results_recorded_at IS NULL)
+                """)
+            ).scalar_one()
+        return lost + without + int(jobs)
+
+
+RESTART_EVERY = 25
+"""Kills between two restarts of PostgreSQL."""
+
+
+@contextmanager
+def campaign(world: World, seed: int, tell: Callable[[str], None]) -> Iterator[Campaign]:
+    """A campaign that is ready to run."""
+    with ExitStack() as stack:
+        running = stack.enter_context(database(world.postgres))
+        log = world.root / "workers.log"
+        workers = stack.enter_context(warm_workers(world.environment(running.url), log))
+        yield Campaign(world, seed, tell, running, workers)
+
+
+def fight(
+    world: World, *, kills: int, seed: int, minutes: float, tell: Callable[[str], None]
+) -> Counts:
+    """Run a campaign to its end, and count what came of it."""
+    began = time.monotonic()
+    with campaign(world, seed, tell) as running:
+        running.run(kills, began + 60 * minutes)
+        tell(f"{running.kills.total()} kills: {dict(running.kills)}; no more from here on")
+        if not running.end():
+            tell("not everything came to its end in time")
+        running.stop()
+        statistics = running.statistics()
+        with running.database.engine.connect() as connection:
+            asked = counting.requests(connection, statistics)
+            lost, without = counting.lost_documents(connection, world.written, ACTIVE)
+            false, missing = counting.records(connection)
+            documents, published = counting.documents(connection, ACTIVE)
+        tell(str(asked))
+    return Counts(
+        kills=running.kills.total(),
+        provider_jobs=asked.jobs_created,
+        requests_accepted=asked.accepted,
+        requests_answered=sum(one["requests_completed"] for one in statistics["dialects"].values()),
+        documents=documents,
+        extractions=asked.records,
+        published_documents=published,
+        asked_again=asked.asked_again,
+        duplicates=asked.duplicates,
+        lost=lost,
+        without_end=without,
+        false_materializations=false,
+        missing_materializations=missing,
+        seconds=round(time.monotonic() - began),
+        seed=seed,
+    )

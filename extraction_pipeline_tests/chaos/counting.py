@@ -1,0 +1,211 @@
+"""The counts of a campaign: out of the provider's own statistics, the ledger and Dagster's events.
+
+Nothing here asks the pipeline what it believes: rows are counted, and compared.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dagster._core.events.log import EventLogEntry
+from dagster._serdes import deserialize_value
+from sqlalchemy import Connection, text
+
+CONTENT = {
+    "documents": "content_hash",
+    "batch_submissions": "job_id",
+    "raw_responses": "raw_hash",
+    "extractions": "extraction_hash",
+}
+"""Which metadata of a stage's records names its content."""
+
+_LEDGER = {
+    "documents": """
+        SELECT collection, document_hash, content_hash FROM extraction.documents
+        WHERE state = 'readable'
+    """,
+    "batch_submissions": """
+        SELECT d.collection, d.document_hash || '|' || v.name, j.job_id
+        FROM extraction.batch_items i JOIN extraction.documents d ON d.id = i.document_id
+        JOIN extraction.extraction_versions v ON v.id = i.version_id
+        JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
+        WHERE j.job_id IS NOT NULL
+    """,
+    "raw_responses": """
+        SELECT d.collection, d.document_hash || '|' || v.name, r.body_hash
+        FROM extraction.batch_items i JOIN extraction.documents d ON d.id = i.document_id
+        JOIN extraction.extraction_versions v ON v.id = i.version_id
+        JOIN extraction.raw_responses r ON r.item_id = i.id
+    """,
+    "extractions": """
+        SELECT d.collection, d.document_hash || '|' || v.name, e.body_hash
+        FROM extraction.extractions e JOIN extraction.documents d ON d.id = e.document_id
+        JOIN extraction.extraction_versions v ON v.id = e.version_id
+    """,
+}
+"""Collection, partition and content of all that has passed a stage."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What came of a campaign. The second half must be zero, every one of it."""
+
+    kills: int
+    provider_jobs: int
+    requests_accepted: int
+    requests_answered: int
+    documents: int
+    extractions: int
+    published_documents: int
+    asked_again: int
+    duplicates: int
+    lost: int
+    without_end: int
+    false_materializations: int
+    missing_materializations: int
+    seconds: int
+    seed: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every promise was kept."""
+        return not (
+            self.duplicates
+            or self.lost
+            or self.without_end
+            or self.false_materializations
+            or self.missing_materializations
+        )
+
+    def line(self) -> str:
+        """All in one line."""
+        return " ".join(f"{name}={value}" for name, value in asdict(self).items())
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What the ledger knows of requests that a provider has, and what the provider says."""
+
+    jobs_known: int
+    requests_known: int
+    asked: int
+    """Documents and versions that a provider was asked about."""
+    lost_on_record: int
+    """Requests that a provider had and that ended without an answer of use, with a reason."""
+    jobs_created: int
+    accepted: int
+    records: int
+    documents_with_record: int
+
+    @property
+    def asked_again(self) -> int:
+        """Requests beyond the first for the same document and version."""
+        return self.requests_known - self.asked
+
+    @property
+    def duplicates(self) -> int:
+        """Jobs and requests that the ledger does not know, requests repeated without a recorded
+        lost answer, and second records."""
+        return (
+            abs(self.jobs_created - self.jobs_known)
+            + abs(self.accepted - self.requests_known)
+            + max(0, self.asked_again - self.lost_on_record)
+            + (self.records - self.documents_with_record)
+        )
+
+
+def requests(connection: Connection, statistics: Mapping[str, Any]) -> Requests:
+    """The ledger's and the provider's counts of requests."""
+    known = connection.execute(
+        text("""
+            SELECT count(DISTINCT j.id) AS jobs, count(*) AS requests,
+                   count(DISTINCT (i.document_id, i.version_id)) AS asked,
+                   count(*) FILTER (WHERE i.state IN ('failed', 'released')) AS lost
+            FROM extraction.batch_items i JOIN extraction.batch_jobs j ON j.id = i.batch_job_id
+            WHERE j.job_id IS NOT NULL
+        """)
+    ).one()
+    records = connection.execute(
+        text("""
+            SELECT count(*) AS records, count(DISTINCT (document_id, version_id)) AS documents
+            FROM extraction.extractions
+        """)
+    ).one()
+    return Requests(
+        known.jobs,
+        known.requests,
+        known.asked,
+        known.lost,
+        statistics["jobs_created"],
+        statistics["requests_accepted"],
+        records.records,
+        records.documents,
+    )
+
+
+def documents(connection: Connection, version: str) -> tuple[int, int]:
+    """How many documents there are, and how many of them have a record at this version."""
+    row = connection.execute(
+        text("""
+            SELECT (SELECT count(*) FROM extraction.documents) AS known,
+                   (SELECT count(*) FROM extraction.extractions e
+                    JOIN extraction.extraction_versions v ON v.id = e.version_id
+                    WHERE v.name = :version) AS published
+        """),
+        {"version": version},
+    ).one()
+    return row.known, row.published
+
+
+def lost_documents(
+    connection: Connection, written: Mapping[str, set[str]], version: str
+) -> tuple[int, int]:
+    """How many of the written documents the ledger does not know, and how many that it knows have
+    no record at this version or wait at another."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for collection, document in connection.execute(
+        text("SELECT collection, document_hash FROM extraction.documents")
+    ):
+        known[collection].add(document)
+    lost = sum(len(hashes - known[name]) for name, hashes in written.items())
+    without = connection.execute(
+        text("""
+            SELECT (SELECT count(*) FROM extraction.documents d WHERE NOT EXISTS (
+                       SELECT FROM extraction.extractions e
+                       JOIN extraction.extraction_versions v ON v.id = e.version_id
+                       WHERE e.document_id = d.id AND v.name = :version))
+                 + (SELECT count(*) FROM extraction.batch_items i
+                    WHERE i.state IN ('claimed', 'answered'))
+        """),
+        {"version": version},
+    ).scalar_one()
+    return lost, int(without)
+
+
+def records(connection: Connection) -> tuple[int, int]:
+    """How many materializations say what the ledger does not, and how many it has rows for lack."""
+    false = missing = 0
+    said: dict[tuple[str, str, str], set[object]] = defaultdict(set)
+    rows = connection.execute(
+        text("""
+            SELECT event FROM event_logs
+            WHERE dagster_event_type = 'ASSET_MATERIALIZATION'
+        """)
+    ).scalars()
+    for row in rows:
+        one = deserialize_value(row, EventLogEntry).asset_materialization
+        assert one is not None
+        if len(one.asset_key.path) == 2:  # the nights have one
+            collection, stage = one.asset_key.path
+            named = one.metadata.get(CONTENT[stage])
+            said[collection, stage, str(one.partition)].add(named.value if named else None)
+    true: dict[tuple[str, str, str], set[object]] = defaultdict(set)
+    for stage, statement in _LEDGER.items():
+        for collection, partition, content in connection.execute(text(statement)):
+            true[collection, stage, partition].add(content)
+    for key, contents in said.items():
+        false += len(contents - true[key])
+    for key, contents in true.items():
+        missing += len(contents - said[key])
+    return false, missing
