@@ -1,0 +1,218 @@
+"""One installation in this process for all crash points: a world, a database, a batch server.
+
+What is to die is a fork of this process, which opens everything anew; what mends it is this one.
+"""
+
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dagster import DagsterInstance
+from sqlalchemy import text
+
+from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.crash_points import VARIABLE, CrashPoint
+from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.cleaning import clean_up
+from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.polling import poll
+from extraction_pipeline.lifecycle.publishing import publish_job
+from extraction_pipeline.lifecycle.registration import scan
+from extraction_pipeline.lifecycle.resolution import resolve
+from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline.orchestration.lifeline import lifeline
+from extraction_pipeline.orchestration.recording import (
+    Recorder,
+    record_documents,
+    record_results,
+    record_submission,
+)
+from extraction_pipeline.orchestration.resource import opened_pipeline
+from extraction_pipeline.orchestration.sensors import run_requests
+from extraction_pipeline_tests.batch_server.process import ServerProcess
+from extraction_pipeline_tests.chaos import counting
+from extraction_pipeline_tests.chaos.workers import KILLED
+from extraction_pipeline_tests.chaos.world import ACTIVE, World
+
+ACTOR = "test"
+PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """The steps of one process over one collection."""
+
+    pipeline: Pipeline
+    instance: DagsterInstance
+    name: str
+
+    @property
+    def collection(self) -> Collection:
+        return self.pipeline.collection(self.name)
+
+    @property
+    def recorder(self) -> Recorder:
+        return Recorder(self.instance, "run-of-a-test", "job", "step")
+
+    def scan(self) -> None:
+        scan(self.pipeline, self.collection)
+
+    def record_documents(self) -> None:
+        record_documents(self.pipeline, self.collection, self.recorder)
+
+    def submit(self) -> None:
+        """Submit what is new. What waits is tried without a pause."""
+        submit_documents(
+            self.pipeline, self.collection, self.collection.active, actor=ACTOR, before_due=True
+        )
+
+    def resolve(self) -> None:
+        """Search until nothing is unresolved."""
+
+        def none_left() -> bool:
+            left = self._jobs(JobState.SUBMITTING, JobState.UNRESOLVED)
+            for job in left:
+                resolve(self.pipeline, job.id, ACTOR)
+            return not left
+
+        _until(none_left)
+
+    def record_submission(self) -> None:
+        for job in self._jobs(JobState.SUBMITTED, JobState.PUBLISHED):
+            record_submission(self.pipeline, job.id, self.recorder)
+
+    def poll(self) -> None:
+        """Read until every job has ended."""
+
+        def none_left() -> bool:
+            left = self._jobs(JobState.SUBMITTED)
+            for job in left:
+                poll(self.pipeline, job, ACTOR)
+            return not left
+
+        _until(none_left)
+
+    def ask_for_runs(self) -> None:
+        """What the sensor does once it has polled."""
+        run_requests(self.pipeline, self.instance)
+
+    def collect(self) -> None:
+        for job in self._jobs(JobState.ENDED):
+            collect(self.pipeline, job.id, ACTOR)
+
+    def publish(self) -> None:
+        for job in self._jobs(JobState.COLLECTED):
+            publish_job(self.pipeline, job.id, ACTOR)
+
+    def record_results(self) -> None:
+        for job in self._jobs(JobState.PUBLISHED):
+            record_results(self.pipeline, job.id, self.recorder)
+
+    def clean_up(self) -> None:
+        clean_up(self.pipeline, ACTOR)
+
+    def everything(self) -> None:
+        """All steps in their order, as often as it takes until nothing is open."""
+        self.scan()
+        self.record_documents()
+        self.submit()
+        self.resolve()
+        self.submit()
+        self.record_submission()
+        self.poll()
+        self.collect()
+        self.publish()
+        self.record_submission()
+        self.record_results()
+
+    def _jobs(self, *states: JobState) -> list[jobs.JobRow]:
+        with self.pipeline.engine.connect() as connection:
+            found = jobs.jobs_in(connection, list(states))
+        return [job for job in found if job.collection == self.name]
+
+
+Step = Callable[[Work], None]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The world of these tests, and this process's own pipeline over it."""
+
+    world: World
+    pipeline: Pipeline
+    instance: DagsterInstance
+    server: ServerProcess
+
+    def work(self, collection: str) -> Work:
+        """The steps, in this process."""
+        return Work(self.pipeline, self.instance, collection)
+
+    def dies_at(
+        self, point: CrashPoint, collection: str, *steps: Step, environment: Mapping[str, str]
+    ) -> bool:
+        """Whether a process that takes these steps dies at this point."""
+        with warnings.catch_warnings():
+            # It opens connections of its own, and takes none of this process's locks.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            _be(collection, steps, self.instance, {**environment, VARIABLE: point.value})
+        _, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status) == KILLED
+
+    def counts(self) -> dict[str, int]:
+        """Everything that must be zero, by the provider's, the ledger's and Dagster's rows."""
+        statistics: dict[str, Any] = self.server.statistics()
+        with self.pipeline.engine.connect() as connection:
+            asked = counting.requests(connection, statistics)
+            lost, without_end = counting.lost_documents(connection, self.world.written, ACTIVE)
+            false, missing = counting.records(connection)
+            unmarked = connection.execute(
+                text("""
+                    SELECT count(*) FROM extraction.batch_jobs WHERE state <> 'published'
+                    OR submission_recorded_at IS NULL OR results_recorded_at IS NULL
+                """)
+            ).scalar_one()
+        return {
+            "duplicates": asked.duplicates,
+            "asked again": asked.asked_again,
+            "lost": lost,
+            "without end": without_end,
+            "false": false,
+            "missing": missing,
+            "not at their end": unmarked,
+        }
+
+
+def _be(
+    collection: str,
+    steps: tuple[Step, ...],
+    instance: DagsterInstance,
+    environment: Mapping[str, str],
+) -> None:
+    """Be the process that is to die."""
+    try:
+        signal.alarm(int(PATIENCE_SECONDS))
+        os.environ.update(environment)
+        opened_pipeline.cache_clear()
+        lifeline.cache_clear()
+        again = DagsterInstance.from_ref(instance.get_ref())
+        work = Work(opened_pipeline(), again, collection)
+        for step in steps:
+            step(work)
+    finally:
+        os._exit(1)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError("waited in vain")
+        time.sleep(0.02)
