@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from extraction_pipeline_tests.cli.warm_command import run_warm
+
 V1 = "  v1: {provider: local, model: rules-baseline, max_attempts: 2}\n"
 V2 = "  v2: {provider: local, model: rules-baseline, max_attempts: 2, max_output_tokens: 2048}\n"
 COLLECTION = """\
@@ -72,14 +74,7 @@ class Installation:
 
     def try_command(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run a command to whatever end."""
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "extraction_pipeline.cli", *words],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return run_warm(words, self.folder, self.environment, self.folder / "said", 120)
 
     @contextmanager
     def started(self, *words: str) -> Iterator["subprocess.Popen[bytes]"]:

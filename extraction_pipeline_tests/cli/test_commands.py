@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from extraction_pipeline.cli.group import commands
+from extraction_pipeline_tests.cli.warm_command import run_warm
 
 SECONDS = 180
 NOTE = (
@@ -55,13 +56,8 @@ class Terminal:
 
     def type(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run one command to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "extraction_pipeline.cli", *words],
-            cwd=self.folder,
-            env=self.environment(**environment),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
+        return run_warm(
+            words, self.folder, self.environment(**environment), self.folder / "said", SECONDS
         )
 
 

@@ -1,8 +1,6 @@
 """`extraction-pipeline run`: it says what it sent, and its exit code says how it ended."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import orjson
@@ -18,19 +16,9 @@ from extraction_pipeline_tests.conftest import Workplace
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
-def typed(installation: Installation, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "extraction_pipeline.cli", *words],
-        env=installation.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def test_what_could_not_be_sent_is_said_and_is_no_success(tmp_path: Path) -> None:
     installation = Installation(tmp_path, 2, EXTRACTION_LOCAL_BASE_URL=NOWHERE)
-    done = typed(installation, "run", "--collection", "letters")
+    done = installation.try_command("run", "--collection", "letters")
     assert done.returncode == 1
     assert "letters at v1: nothing could be sent yet." in done.stdout
     assert "2 documents, 0 published" in done.stdout
@@ -41,13 +29,13 @@ def test_what_could_not_be_sent_is_said_and_is_no_success(tmp_path: Path) -> Non
 def test_a_job_that_waits_is_carried_on_when_a_person_asks(tmp_path: Path) -> None:
     installation = Installation(tmp_path, 2, EXTRACTION_LOCAL_BASE_URL=NOWHERE)
     run = ("run", "--collection", "letters")
-    assert typed(installation, *run).returncode == 1
-    again = typed(installation, *run)
+    assert installation.try_command(*run).returncode == 1
+    again = installation.try_command(*run)
     assert again.returncode == 1, "its next try is not due, and was made all the same"
     assert "nothing could be sent yet" in again.stdout
     assert "1 of 1 batch jobs could not be submitted yet" in again.stderr
     del installation.environment["EXTRACTION_LOCAL_BASE_URL"]
-    sent = typed(installation, *run)
+    sent = installation.try_command(*run)
     assert sent.returncode == 0, sent.stderr
     assert "letters at v1: 2 requests sent in 1 batch job." in sent.stdout
 
@@ -58,7 +46,7 @@ def test_a_missing_source_has_the_exit_code_of_a_source(
 ) -> None:
     installation = Installation(tmp_path, 0, EXTRACTION_LOCAL_BASE_URL=NOWHERE)
     (tmp_path / "documents").rmdir()
-    done = typed(installation, *command)
+    done = installation.try_command(*command)
     assert done.returncode == 4, done.stderr
     assert done.stderr.splitlines()[-1].startswith("Error: The source's folder")
 
@@ -69,12 +57,12 @@ def test_a_remembered_corpus_is_never_replaced_by_the_samples(tmp_path: Path) ->
     notes.mkdir(parents=True)
     (notes / "note.txt").write_text("PAYER NOTE\n\nFictional.\n")
     named = ("run", "--collection", "payer_notes", "--corpus", str(tmp_path / "corpus"))
-    assert typed(installation, *named).returncode == 0
-    refused = typed(installation, "run", "--collection", "care_protocols")
+    assert installation.try_command(*named).returncode == 0
+    refused = installation.try_command("run", "--collection", "care_protocols")
     assert refused.returncode == 4, refused.stderr
     assert "the corpus that this home remembers" in refused.stderr.splitlines()[-1]
     assert "--corpus DIR" in refused.stderr.splitlines()[-1]
-    shown = typed(installation, "status", "--json").stdout
+    shown = installation.try_command("status", "--json").stdout
     assert orjson.loads(shown)["collections"]["care_protocols"]["documents"] == 0
 
 
@@ -86,7 +74,7 @@ def test_a_source_that_comes_back_empty_is_said(tmp_path: Path) -> None:
     (documents / "scan.log").touch()
     (documents / ".hidden").touch()
     run = ("run", "--collection", "letters")
-    first = typed(installation, *run)
+    first = installation.try_command(*run)
     assert first.returncode == 0, first.stderr
     assert (
         "letters: files left out: 1 by include and exclude of the YAML, 1 as hidden, temporary or "
@@ -95,7 +83,7 @@ def test_a_source_that_comes_back_empty_is_said(tmp_path: Path) -> None:
     assert "no longer in the source" not in first.stderr
     for file in documents.iterdir():
         file.unlink()
-    emptied = typed(installation, *run)
+    emptied = installation.try_command(*run)
     assert emptied.returncode == 0, emptied.stderr
     assert "letters: 2 files are no longer in the source; the records stay." in emptied.stderr
     assert "It is empty now" in emptied.stderr
@@ -107,7 +95,7 @@ def test_one_missing_source_keeps_no_other_collection_from_its_records(tmp_path:
     other = installation.yaml.read_text().replace("name: letters", "name: away")
     away = other.replace(str(tmp_path / "documents"), str(tmp_path / "not_mounted"))
     installation.yaml.with_name("away.yaml").write_text(away)
-    done = typed(installation, "demo", "--json")
+    done = installation.try_command("demo", "--json")
     assert done.returncode == 4, done.stderr
     assert "away: The source's folder" in done.stderr.splitlines()[-1]
     counts = orjson.loads(done.stdout)["collections"]
@@ -136,11 +124,11 @@ def test_rows_of_a_manifest_that_could_not_be_read_are_said(tmp_path: Path) -> N
     assert folder in declared
     installation.yaml.write_text(declared.replace(folder, f'kind: manifest, path: "{table}"'))
     said = "letters: 2 files could not be read, and the next scan tries again. Which, and why: "
-    done = typed(installation, "run", "--collection", "letters")
+    done = installation.try_command("run", "--collection", "letters")
     assert done.returncode == 0, done.stderr
     assert "1 document, 0 published" in done.stdout
     assert said in done.stdout
-    told = typed(installation, "demo", "--json")
+    told = installation.try_command("demo", "--json")
     assert said in told.stderr
     assert orjson.loads(told.stdout)["collections"]["letters"]["documents"] == 1
 
