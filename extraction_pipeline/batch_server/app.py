@@ -35,6 +35,8 @@ from extraction_pipeline.batch_server.relay import RelayAnswerer
 from extraction_pipeline.batch_server.rules import RulesAnswerer
 from extraction_pipeline.batch_server.state_folder import StateFolder
 from extraction_pipeline.batch_server.store import Store
+from extraction_pipeline.batch_server.webhooks.announcing import Announcements
+from extraction_pipeline.batch_server.webhooks.sender import Sender
 
 STOP_SECONDS = 1
 """How long open calls, and then the processor, get to end."""
@@ -59,7 +61,9 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
         relay=RelayAnswerer(config.relay, stopping) if config.relay else None,
     )
     faults = FaultsInForce(store, config.faults)
-    processor = Processor(config, folder, store, answerer, stopping, faults)
+    sender = None if config.webhooks is None else Sender(config.webhooks)
+    announcements = Announcements(sender, faults)
+    processor = Processor(config, folder, store, answerer, stopping, faults, announcements)
 
     def health(request: Request) -> Response:
         return JSONResponse({"status": "ok", "instance": folder.instance})
@@ -70,7 +74,11 @@ def create_app(config: ServerConfig, middleware: Sequence[Middleware] = ()) -> S
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         processor.start()
+        if sender is not None:
+            sender.start()
         yield
+        if sender is not None:
+            sender.stop()
         processor.stop(STOP_SECONDS)
         store.close()
         folder.close()

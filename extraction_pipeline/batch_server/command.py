@@ -48,6 +48,11 @@ from extraction_pipeline.errors import ConfigurationError
     type=click.Path(path_type=Path),
     help="Plan of faults (JSON): what is to go wrong, for tests of clients.",
 )
+@click.option(
+    "--webhooks",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File (JSON) that says whom to tell when a batch has ended; it may change meanwhile.",
+)
 @click.option("--relay-attempts", type=click.IntRange(1), default=8, help="For one request.")
 def batch_server(
     state: Path,
@@ -64,6 +69,7 @@ def batch_server(
     relay_timeout: float,
     relay_attempts: int,
     faults: Path | None,
+    webhooks: Path | None,
 ) -> None:
     """Serve the batch APIs of OpenAI, Anthropic, Gemini and Infrai on this machine.
 
@@ -77,6 +83,7 @@ def batch_server(
     # Not at the top: it is slow to import, which `--help` need not wait for.
     from extraction_pipeline.batch_server.app import serve
     from extraction_pipeline.batch_server.faults.plan import FaultPlan, load_plan
+    from extraction_pipeline.batch_server.webhooks.targets import read_targets
 
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
@@ -87,6 +94,8 @@ def batch_server(
         for name, value in (("model", relay_model), ("key-variable", relay_key_variable)):
             if value is not None:
                 raise click.UsageError(f"--relay-{name} needs --relay-url: where to relay to.")
+    if webhooks is not None:
+        read_targets(webhooks)  # what is wrong with it is told now
     relay = None
     if relay_url is not None:
         relay = RelayConfig(
@@ -108,6 +117,7 @@ def batch_server(
             window=window,
             relay=relay,
             faults=FaultPlan() if faults is None else load_plan(faults),
+            webhooks=webhooks,
         )
     )
 

@@ -57,8 +57,8 @@ class Limits:
 class ServerConfig:
     """One server. Port 0 takes a free one; times are in seconds, sizes in bytes.
 
-    `delay` is how long a batch takes at least, `window` when it expires, and `faults` what is to go
-    wrong. `max_requests` and
+    `delay` is how long a batch takes at least, `window` when it expires, `faults` what is to go
+    wrong, and `webhooks` the file that says whom to tell of the ends of batches. `max_requests` and
     `max_file_bytes` are those of OpenAI's API (batch guide: 50,000 requests, 200 MB). The others
     are those of the documents of Anthropic (100,000 requests or 256 MB) and of Google (inline
     requests under 20 MB, files of 2 GB; the number of requests is this server's own choice);
@@ -74,6 +74,7 @@ class ServerConfig:
     window: float = 24 * 3600.0
     relay: RelayConfig | None = None
     faults: FaultPlan = field(default_factory=FaultPlan)
+    webhooks: Path | None = None
     max_requests: int = 50_000
     max_file_bytes: int = 200_000_000
     anthropic: Limits = Limits(requests=100_000, bytes=256_000_000)

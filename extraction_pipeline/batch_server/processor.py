@@ -40,6 +40,7 @@ from extraction_pipeline.batch_server.result_lines import (
 )
 from extraction_pipeline.batch_server.state_folder import StateFolder
 from extraction_pipeline.batch_server.store import Store
+from extraction_pipeline.batch_server.webhooks.announcing import Announcements
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +64,11 @@ class Processor:
         answerer: Answerer,
         stopping: threading.Event,
         faults: FaultsInForce,
+        announcements: Announcements,
     ) -> None:
         self._config = config
         self._faults = faults
+        self._announcements = announcements
         self._folder = folder
         self._store = store
         self._stopping = stopping
@@ -146,12 +149,14 @@ class Processor:
         return 0.0
 
     def _validate(self, batch: Batch) -> None:
+        self._announcements.accepted(batch)
         report = self._check(batch)
         if (end := self._faults.ends(batch)) is not None:
             report.faults.append(InputFault(end.code, "A fault that was asked for."))
         if report.faults:
             if self._store.fail(batch.id, report.faults):
                 logger.info("batch %s: failed, %s", batch.id, report.faults[0].code)
+                self._announcements.ended(self._store.batch(batch.id))
             remove_progress(self._folder.batch_progress(batch.id))
         elif self._store.start(batch.id, report.model, report.total):
             logger.info("batch %s: %s requests", batch.id, report.total)
@@ -230,6 +235,7 @@ class Processor:
                 tally.completed,
                 tally.failed,
             )
+            self._announcements.ended(self._store.batch(batch.id))
 
     def _write(
         self, batch: Batch, end: BatchState, progress: BatchProgress

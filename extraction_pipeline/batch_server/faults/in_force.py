@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 from extraction_pipeline.batch_server.dialects import Dialect
 from extraction_pipeline.batch_server.faults.called import Called
 from extraction_pipeline.batch_server.faults.plan import (
+    Announced,
     CallFault,
     Ends,
     Fault,
@@ -23,7 +24,7 @@ from extraction_pipeline.batch_server.records import Batch, BatchState
 from extraction_pipeline.batch_server.store import Store
 
 _CALL_FAULTS = get_args(CallFault)
-_Kind = TypeVar("_Kind", Says, Rows, Stuck, Ends)
+_Kind = TypeVar("_Kind", Says, Rows, Stuck, Ends, Announced)
 
 
 @dataclass
@@ -123,6 +124,10 @@ class FaultsInForce:
             return batch.state is BatchState.VALIDATING and not never
 
         return next(self._decided(batch, Ends, possible), None)
+
+    def announced(self, batch: Batch) -> Announced | None:
+        """What is wrong with the webhook of a batch."""
+        return next(self._decided(batch, Announced), None)
 
     def _decided(
         self, batch: Batch, kind: type[_Kind], possible: Callable[[_Kind], bool] = lambda _: True

@@ -269,6 +269,18 @@ class Ends(_Fault):
     code: Annotated[str, Field(min_length=1, max_length=100)] = "token_limit_exceeded"
 
 
+class Announced(_Fault):
+    """A batch's webhook comes `times` times with one id (`repeated`) or as many (`renumbered`),
+    signed so many `seconds` ago (`late`), before the batch's client can know its id and at no other
+    time (`early`), after that of the next batch that ends (`out_of_order`), with one for a batch
+    of nobody's (`foreign`), or not at all (`lost`)."""
+
+    kind: Literal["webhook"]
+    what: Literal["repeated", "renumbered", "late", "early", "out_of_order", "foreign", "lost"]
+    times: Annotated[int, Field(ge=2, le=1000)] = 10
+    seconds: _Seconds = 24 * 3600.0
+
+
 CallFault = (
     Drop
     | AnswerWith
@@ -283,7 +295,7 @@ CallFault = (
     | CountsSaid
     | ResultsPlace
 )
-BatchFault = Says | Rows | Stuck | Ends
+BatchFault = Says | Rows | Stuck | Ends | Announced
 Fault = CallFault | BatchFault
 
 
