@@ -43,9 +43,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("checkout")
     (folder / ".venv").symlink_to(sys.prefix, target_is_directory=True)
     (folder / "benchmarks").symlink_to(ROOT / "benchmarks", target_is_directory=True)
-    (folder / "extraction_pipeline").symlink_to(
-        ROOT / "extraction_pipeline", target_is_directory=True
-    )
+    for package in ("extraction_pipeline", "extraction_pipeline_tests"):
+        (folder / package).symlink_to(ROOT / package, target_is_directory=True)
     examples = re.findall(
         r"Save this one as\s`(\S+)`:\n\n```(?:yaml|json)\n(.*?)```", README, re.DOTALL
     )
@@ -91,6 +90,7 @@ def test_the_commands_run_in_order(checkout: Path) -> None:
             continue
         shorter = command.replace("throughput 10000", "throughput 40")
         shorter = shorter.replace("benchmarks.every_provider", "benchmarks.every_provider small")
+        shorter = shorter.replace("--kills 500", "--kills 4 --no-daemon")
         done = subprocess.run(
             ["bash", "-c", shorter],
             cwd=checkout,

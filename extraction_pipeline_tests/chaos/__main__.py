@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from extraction_pipeline.providers.registry import ProviderName
-from extraction_pipeline_tests.chaos.campaign import fight
+from extraction_pipeline_tests.chaos.campaign import Orders, fight
 from extraction_pipeline_tests.chaos.world import PROVIDERS, World
 
 
@@ -27,6 +27,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--provider", type=ProviderName, choices=PROVIDERS, action="append")
     parser.add_argument("--minutes", type=float, default=60.0, help="no kills after this time")
+    parser.add_argument(
+        "--no-daemon", action="store_true", help="without the installed dagster-daemon"
+    )
+    parser.add_argument("--no-faults", action="store_true", help="the network never fails")
     parser.add_argument("--keep", action="store_true", help="keep the folder, and name it")
     parser.add_argument("--quiet", action="store_true", help="the line of counts alone")
     arguments = parser.parse_args()
@@ -44,10 +48,14 @@ def main() -> int:
             folder = stack.enter_context(TemporaryDirectory(prefix="extraction-chaos-"))
         counts = fight(
             World(Path(folder), tuple(arguments.provider or PROVIDERS)),
-            kills=arguments.kills,
-            seed=arguments.seed,
-            minutes=arguments.minutes,
-            tell=tell,
+            Orders(
+                arguments.kills,
+                arguments.seed,
+                arguments.minutes,
+                with_daemon=not arguments.no_daemon,
+                with_faults=not arguments.no_faults,
+            ),
+            tell,
         )
     print(counts.line())  # noqa: T201
     return 0 if counts.holds else 1

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from extraction_pipeline_tests.chaos import counting
 from extraction_pipeline_tests.chaos.counting import Counts
+from extraction_pipeline_tests.chaos.dagster_daemon import DagsterDaemon, dagster_daemon
 from extraction_pipeline_tests.chaos.database import Database, database
-from extraction_pipeline_tests.chaos.plan import Fate, Feeding, Meal, fates, feedings
+from extraction_pipeline_tests.chaos.plan import Fate, Feeding, Meal, fates, feedings, troubles
 from extraction_pipeline_tests.chaos.workers import KILLED, Workers, warm_workers
 from extraction_pipeline_tests.chaos.world import ACTIVE, OTHER, World
 
@@ -57,14 +58,21 @@ class Campaign:
     tell: Callable[[str], None]
     database: Database
     workers: Workers
+    dagster: DagsterDaemon | None
+    with_faults: bool
     kills: Counter[str] = field(default_factory=Counter)
     calm: bool = False
     _processes: dict[int, Process] = field(default_factory=dict)
     _queue: deque[Task] = field(default_factory=deque)
     _fates: dict[str, Iterator[Fate]] = field(default_factory=dict)
+    _troubles: Iterator[list[Mapping[str, object]]] = field(init=False)
     _read: int = 0
     _hurried: float = 0.0
     _faults: int = 0
+
+    def __post_init__(self) -> None:
+        """Draw the provider's troubles from the seed."""
+        self._troubles = troubles(self.seed)
 
     def run(self, kills: int, until: float) -> None:
         """Feed and kill, until so many have died or the time is over."""
@@ -72,6 +80,7 @@ class Campaign:
         restart_at = 0
         while self.kills.total() < kills and time.monotonic() < until:
             self._turn()
+            self._turn_of_dagster()
             if not self._queue and self._runs() < AT_ONCE:
                 self._eat(next(meals))
             if self.kills.total() >= restart_at + RESTART_EVERY:
@@ -83,6 +92,7 @@ class Campaign:
     def end(self) -> bool:
         """Let everything come to its end without kills; whether it did in time."""
         self.calm = True
+        self._end_faults()
         until = time.monotonic() + CALM_SECONDS
         asked = 0.0
         while time.monotonic() < until:
@@ -98,6 +108,11 @@ class Campaign:
                     self._scan(collection)
                     self._submit(collection)
         return False
+
+    def _end_faults(self) -> None:
+        """Where no server answers, the next one starts without any."""
+        with suppress(requests.RequestException):
+            requests.put(f"{self.world.root_url}/faults", json={"faults": []}, timeout=5)
 
     def stop(self) -> None:
         """End the processes that have no end of their own but the server."""
@@ -120,7 +135,8 @@ class Campaign:
         standing = {process.kind for process in self._processes.values()}
         if "server" not in standing:
             self._start("server", "server", **self._server())
-        if "daemon" not in standing:
+        resting = self.dagster is not None and self.dagster.alone and not self.calm
+        if "daemon" not in standing and not resting:
             self._start("daemon", "daemon", requests=str(self.world.requests))
         self._queue.extend(self._asked_for())
         while self._queue and self._runs() < AT_ONCE:
@@ -131,9 +147,22 @@ class Campaign:
             with suppress(SQLAlchemyError):
                 self.database.hurry()
 
+    def _turn_of_dagster(self) -> None:
+        """Let the real daemon work, and now and then die; it ends with the kills."""
+        killed = self.dagster.turn() if self.dagster is not None else None
+        if killed is not None:
+            self.kills[killed] += 1
+            self.tell(f"{killed}: killed")
+
     def _server(self) -> dict[str, Any]:
         state = str(self.world.root / "batch_server")
-        return {"state": state, "port": self.world.port, "delay": DELAY_SECONDS}
+        faults = [] if self.calm or not self.with_faults else next(self._troubles)
+        return {
+            "state": state,
+            "port": self.world.port,
+            "delay": DELAY_SECONDS,
+            "faults": faults,
+        }
 
     def _start(self, kind: str, role: str, **arguments: Any) -> None:
         if kind not in self._fates:
@@ -237,23 +266,40 @@ RESTART_EVERY = 25
 """Kills between two restarts of PostgreSQL."""
 
 
+@dataclass(frozen=True)
+class Orders:
+    """What is asked of a campaign. `with_daemon`: the installed Dagster daemon takes part;
+    `with_faults`: the provider's network fails at random as well."""
+
+    kills: int
+    seed: int
+    minutes: float
+    with_daemon: bool = True
+    with_faults: bool = True
+
+
 @contextmanager
-def campaign(world: World, seed: int, tell: Callable[[str], None]) -> Iterator[Campaign]:
+def campaign(world: World, orders: Orders, tell: Callable[[str], None]) -> Iterator[Campaign]:
     """A campaign that is ready to run."""
     with ExitStack() as stack:
         running = stack.enter_context(database(world.postgres))
+        environment = world.environment(running.url)
         log = world.root / "workers.log"
-        workers = stack.enter_context(warm_workers(world.environment(running.url), log))
-        yield Campaign(world, seed, tell, running, workers)
+        workers = stack.enter_context(warm_workers(environment, log))
+        daemon = None
+        if orders.with_daemon:
+            place = world.root / "dagster.log"
+            daemon = stack.enter_context(dagster_daemon(environment, place, orders.seed))
+        yield Campaign(world, orders.seed, tell, running, workers, daemon, orders.with_faults)
 
 
-def fight(
-    world: World, *, kills: int, seed: int, minutes: float, tell: Callable[[str], None]
-) -> Counts:
+def fight(world: World, orders: Orders, tell: Callable[[str], None]) -> Counts:
     """Run a campaign to its end, and count what came of it."""
     began = time.monotonic()
-    with campaign(world, seed, tell) as running:
-        running.run(kills, began + 60 * minutes)
+    with campaign(world, orders, tell) as running:
+        running.run(orders.kills, began + 60 * orders.minutes)
+        if running.dagster is not None:
+            running.dagster.stop()
         tell(f"{running.kills.total()} kills: {dict(running.kills)}; no more from here on")
         if not running.end():
             tell("not everything came to its end in time")
@@ -267,6 +313,7 @@ def fight(
         tell(str(asked))
     return Counts(
         kills=running.kills.total(),
+        faults=sum(statistics["faults_applied"].values()),
         provider_jobs=asked.jobs_created,
         requests_accepted=asked.accepted,
         requests_answered=sum(one["requests_completed"] for one in statistics["dialects"].values()),
@@ -280,5 +327,5 @@ def fight(
         false_materializations=false,
         missing_materializations=missing,
         seconds=round(time.monotonic() - began),
-        seed=seed,
+        seed=orders.seed,
     )

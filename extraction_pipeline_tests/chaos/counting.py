@@ -52,6 +52,7 @@ class Counts:
     """What came of a campaign. The second half must be zero, every one of it."""
 
     kills: int
+    faults: int
     provider_jobs: int
     requests_accepted: int
     requests_answered: int
@@ -95,6 +96,8 @@ class Requests:
     """Requests that a provider had and that ended without an answer of use, with a reason."""
     jobs_created: int
     accepted: int
+    answered_again: int
+    """Questions that were answered, and would have been paid for, more than once."""
     records: int
     documents_with_record: int
 
@@ -110,7 +113,7 @@ class Requests:
         return (
             abs(self.jobs_created - self.jobs_known)
             + abs(self.accepted - self.requests_known)
-            + max(0, self.asked_again - self.lost_on_record)
+            + max(0, max(self.asked_again, self.answered_again) - self.lost_on_record)
             + (self.records - self.documents_with_record)
         )
 
@@ -139,6 +142,7 @@ def requests(connection: Connection, statistics: Mapping[str, Any]) -> Requests:
         known.lost,
         statistics["jobs_created"],
         statistics["requests_accepted"],
+        sum(one["requests_answered_again"] for one in statistics["dialects"].values()),
         records.records,
         records.documents,
     )

@@ -154,15 +154,15 @@ class Ground:
         return Work(self.pipeline, self.instance, collection)
 
     def dies_at(
-        self, point: CrashPoint, collection: str, *steps: Step, environment: Mapping[str, str]
+        self, point: CrashPoint, collection: str, step: Step, environment: Mapping[str, str]
     ) -> bool:
-        """Whether a process that takes these steps dies at this point."""
+        """Whether a process that takes this step dies at this point."""
         with warnings.catch_warnings():
             # It opens connections of its own, and takes none of this process's locks.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
-            _be(collection, steps, self.instance, {**environment, VARIABLE: point.value})
+            _be(collection, step, self.instance, {**environment, VARIABLE: point.value})
         _, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status) == KILLED
 
@@ -192,7 +192,7 @@ class Ground:
 
 def _be(
     collection: str,
-    steps: tuple[Step, ...],
+    step: Step,
     instance: DagsterInstance,
     environment: Mapping[str, str],
 ) -> None:
@@ -204,8 +204,7 @@ def _be(
         lifeline.cache_clear()
         again = DagsterInstance.from_ref(instance.get_ref())
         work = Work(opened_pipeline(), again, collection)
-        for step in steps:
-            step(work)
+        step(work)
     finally:
         os._exit(1)
 

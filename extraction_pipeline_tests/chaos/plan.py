@@ -1,7 +1,7 @@
 """Who is to die when: drawn from the seed, the same for each order in which things come to pass."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,7 +25,7 @@ POINTS: Mapping[str, tuple[CrashPoint, ...]] = {
         P.UPLOADED,
         P.UPLOAD_WRITTEN,
         P.CREATE_DUE,
-        P.CREATE_ACCEPTED,
+        *3 * (P.CREATE_ACCEPTED,),
         P.JOB_ID_WRITTEN,
         P.SUBMISSION_NOT_MARKED,
         P.EVENTS_PARTLY_WRITTEN,
@@ -64,7 +64,7 @@ POINTS: Mapping[str, tuple[CrashPoint, ...]] = {
     "nightly": (P.NIGHT_NOT_RECORDED, P.PARTITIONS_ADDED, P.CREATE_ACCEPTED),
     "backfill": (P.INTENT_COMMITTED, P.CREATE_DUE, P.CREATE_ACCEPTED, P.SUBMISSION_NOT_MARKED),
 }
-"""The points that a process of each kind comes by, as a rule."""
+"""The points that a process of each kind comes by, as a rule; the worst one more often."""
 
 SPARED, AT_ANY_POINT, AT_RANDOM = 0.2, 0.15, 0.2
 """Shares of processes that live, that die at whichever point comes as the nth, and at a moment of
@@ -123,6 +123,47 @@ class Feeding:
     last: float
 
 
+_CALLS: Sequence[tuple[float, Mapping[str, object]]] = (
+    (0.06, {"kind": "drop", "call": "create", "accepted": True}),
+    (0.04, {"kind": "drop", "call": "create"}),
+    (0.06, {"kind": "answer", "call": "create", "accepted": True, "status": 500}),
+    (0.03, {"kind": "answer", "call": "create", "status": 503}),
+    (0.04, {"kind": "answer", "call": "create", "status": 429, "retry_after": 1}),
+    (0.03, {"kind": "hang", "call": "create", "accepted": True, "seconds": 8}),
+    (0.05, {"kind": "drop", "call": "upload", "accepted": True}),
+    (0.05, {"kind": "answer", "call": "upload", "status": 503}),
+    (0.08, {"kind": "answer", "call": "status", "status": 502, "page": True}),
+    (0.04, {"kind": "answer", "call": "status", "status": 429, "retry_after": 1}),
+    (0.02, {"kind": "answer", "call": "status", "status": 404}),
+    (0.05, {"kind": "drop", "call": "status"}),
+    (0.08, {"kind": "answer", "call": "list", "status": 500}),
+    (0.08, {"kind": "answer", "call": "list_files", "status": 500}),
+    (0.1, {"kind": "drop", "call": "delete", "accepted": True}),
+    (0.1, {"kind": "answer", "call": "results", "status": 503}),
+    (0.08, {"kind": "cut", "at": "mid_line"}),
+    (0.08, {"kind": "cut", "at": "line_end"}),
+    (0.08, {"kind": "cut", "at": "line_end", "announced": True}),
+    (0.05, {"kind": "garbled"}),
+)
+_BATCHES: Sequence[tuple[float, Mapping[str, object]]] = (
+    (0.3, {"kind": "rows", "what": "shuffled"}),
+    (0.1, {"kind": "rows", "what": "repeated"}),
+    (0.1, {"kind": "rows", "what": "foreign"}),
+)
+"""What goes wrong at the provider, and with which probability. None of it loses an answer for good,
+so no document may be asked about twice."""
+
+
+def troubles(seed: int) -> Iterator[list[Mapping[str, object]]]:
+    """A plan of faults for each start of the batch server."""
+    drawn = random.Random(f"{seed}/troubles")
+    while True:
+        yield [
+            {**fault, "probability": probability, "seed": drawn.randrange(10**6)}
+            for probability, fault in (*_CALLS, *_BATCHES)
+        ]
+
+
 def fates(seed: int, kind: str) -> Iterator[Fate]:
     """The fates of the processes of one kind, in the order in which they are started."""
     drawn = random.Random(f"{seed}/{kind}")
@@ -145,16 +186,16 @@ def fates(seed: int, kind: str) -> Iterator[Fate]:
             yield Fate(crash_at=f"{deck.pop()}:{drawn.choice((1, 1, 1, 2))}")
 
 
-def feedings(seed: int, collections: list[str]) -> Iterator[Feeding]:
-    """What is done, one after the other, when there is nothing else to do."""
+def feedings(seed: int, collections: Sequence[str]) -> Iterator[Feeding]:
+    """What is done, one after the other, when there is nothing else to do: first new documents for
+    each collection."""
     drawn = random.Random(f"{seed}/feedings")
     names, weights = list(_MEALS), list(_MEALS.values())
+    new = drawn.sample(collections, len(collections))
     while True:
         (meal,) = drawn.choices(names, weights)
-        yield Feeding(
-            meal,
-            drawn.choice(collections),
-            drawn.randint(1, 5),
-            drawn.random(),
-            drawn.random(),
-        )
+        collection = drawn.choice(collections)
+        documents, first, last = drawn.randint(1, 5), drawn.random(), drawn.random()
+        if new:
+            meal, collection = Meal.DOCUMENTS, new.pop()
+        yield Feeding(meal, collection, documents, first, last)

@@ -21,6 +21,7 @@ from dagster._core.storage.tags import (
 
 from extraction_pipeline.batch_server.app import serve
 from extraction_pipeline.batch_server.config import ServerConfig
+from extraction_pipeline.batch_server.faults.plan import FaultPlan
 from extraction_pipeline.definitions import build_definitions
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.installation.session import NO_COMPUTE_LOGS
@@ -50,9 +51,10 @@ def prepare() -> None:
     definitions().resolve_implicit_global_asset_job_def()
 
 
-def server(state: str, port: int, delay: float) -> int:
+def server(state: str, port: int, delay: float, faults: list[dict[str, object]]) -> int:
     """The batch server."""
-    serve(ServerConfig(state=Path(state), port=port, delay=delay))
+    plan = FaultPlan.model_validate({"faults": faults})
+    serve(ServerConfig(state=Path(state), port=port, delay=delay, faults=plan))
     return 0
 
 

@@ -29,112 +29,85 @@ DOCUMENTS = 3
 
 WITH_FILES = (ProviderName.OPENAI, ProviderName.GEMINI)
 """Providers to which the payload is uploaded before the create call."""
+LISTING = tuple(one for one in PROVIDERS if one is not ProviderName.INFRAI)
+"""Providers that can be searched; the other one is asked again under the same key."""
+CLEANING = {"EXTRACTION_DELETE_AT_PROVIDER": "true"}
+NOWHERE = {"EXTRACTION_ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+SILENCE = "EXTRACTION_ANTHROPIC_BASE_URL"
 
 
 @dataclass(frozen=True)
-class Scene:
-    """Where a point lies: the steps before, the one in which the process dies, where an earlier
-    process has died, and what is different in its environment."""
+class Death:
+    """One process that takes a step and dies in it, over what the one before it has left.
 
+    `fresh` deaths have documents of their own. Those that are not `everywhere` happen over one
+    provider: what they leave is the same for all.
+    """
+
+    point: CrashPoint
     step: Step
-    before: tuple[Step, ...] = ()
-    died_at: CrashPoint | None = None
     providers: tuple[ProviderName, ...] = PROVIDERS
     environment: Mapping[str, str] = field(default_factory=dict)
+    fresh: bool = False
+    everywhere: bool = False
 
 
-SUBMITTED = (Work.scan, Work.record_documents, Work.submit)
-ENDED = (*SUBMITTED, Work.record_submission, Work.poll)
-COLLECTED = (*ENDED, Work.collect)
-PUBLISHED = (*COLLECTED, Work.publish)
-
-_REGISTERING = Scene(Work.scan)
-_RECORDING = Scene(Work.record_documents, (Work.scan,))
-_SUBMITTING = Scene(Work.submit, SUBMITTED[:-1])
-_UPLOADING = Scene(Work.submit, SUBMITTED[:-1], providers=WITH_FILES)
-_ADOPTING = Scene(Work.resolve, SUBMITTED[:-1], died_at=P.CREATE_ACCEPTED)
-_PROVING = Scene(Work.resolve, SUBMITTED[:-1], died_at=P.CREATE_DUE)
-_WITHDRAWING = Scene(
-    Work.resolve, SUBMITTED[:-1], died_at=P.CREATE_DUE, providers=(ProviderName.OPENAI,)
+DEATHS = (
+    Death(P.TEXTS_STORED, Work.scan),
+    Death(P.DOCUMENTS_REGISTERED, Work.scan),
+    Death(P.PARTITIONS_ADDED, Work.record_documents),
+    Death(P.EVENTS_PARTLY_WRITTEN, Work.record_documents),
+    Death(P.DOCUMENTS_NOT_MARKED, Work.record_documents),
+    Death(P.CLAIMED_NOT_COMMITTED, Work.submit),
+    Death(P.INTENT_COMMITTED, Work.submit),
+    Death(P.PAYLOAD_STORED, Work.submit),
+    Death(P.PAYLOAD_WRITTEN, Work.submit),
+    Death(P.UPLOADED, Work.submit, WITH_FILES),
+    Death(P.UPLOAD_WRITTEN, Work.submit, WITH_FILES, everywhere=True),
+    Death(P.CREATE_DUE, Work.submit, everywhere=True),
+    Death(P.SEARCH_DUE, Work.resolve),
+    Death(P.WITHDRAWAL_WRITTEN, Work.resolve, WITH_FILES, everywhere=True),
+    Death(P.INPUT_DELETED, Work.resolve, WITH_FILES, everywhere=True),
+    Death(P.INPUT_GONE_WRITTEN, Work.resolve, WITH_FILES),
+    Death(P.ABSENCE_WRITTEN, Work.resolve, everywhere=True),
+    Death(P.CREATE_ACCEPTED, Work.submit, everywhere=True),
+    Death(P.FOUND, Work.resolve, LISTING, everywhere=True),
+    Death(P.ADOPTED, Work.resolve, LISTING, everywhere=True),
+    Death(P.JOB_ID_WRITTEN, Work.resolve, (ProviderName.INFRAI,)),
+    Death(P.SUBMISSION_NOT_MARKED, Work.record_submission),
+    Death(P.READING_MADE, Work.poll),
+    Death(P.END_WRITTEN, Work.poll, everywhere=True),
+    Death(P.RUN_CLAIMED, Work.ask_for_runs),
+    Death(P.RESULTS_FETCHED, Work.collect, everywhere=True),
+    Death(P.RESULTS_STORED, Work.collect),
+    Death(P.RESULT_FILE_WRITTEN, Work.collect),
+    Death(P.ROWS_NOT_COMMITTED, Work.collect),
+    Death(P.ROWS_LANDED, Work.collect, everywhere=True),
+    Death(P.LANDED_NOT_MARKED, Work.collect),
+    Death(P.COLLECTED, Work.collect, everywhere=True),
+    Death(P.ANSWERS_JUDGED, Work.publish),
+    Death(P.PARTLY_PUBLISHED, Work.publish, everywhere=True),
+    Death(P.PUBLISHED_NOT_MARKED, Work.publish),
+    Death(P.PUBLISHED, Work.publish),
+    Death(P.RESPONSES_RECORDED, Work.record_results),
+    Death(P.RESULTS_NOT_MARKED, Work.record_results),
+    Death(P.RESULTS_MARKED, Work.record_results),
+    Death(P.CLEANED_NOT_WRITTEN, Work.clean_up, environment=CLEANING),
+    Death(P.JOB_ID_WRITTEN, Work.submit, fresh=True, everywhere=True),
+    Death(P.CREATE_REFUSED, Work.submit, (ProviderName.ANTHROPIC,), NOWHERE, fresh=True),
+    Death(P.CREATE_UNKNOWN, Work.submit, (ProviderName.ANTHROPIC,), {SILENCE: ""}, fresh=True),
 )
-_READING = Scene(Work.poll, SUBMITTED)
-_COLLECTING = Scene(Work.collect, ENDED)
-_PUBLISHING = Scene(Work.publish, COLLECTED)
-
-SCENES: Mapping[CrashPoint, Scene] = {
-    P.TEXTS_STORED: _REGISTERING,
-    P.DOCUMENTS_REGISTERED: _REGISTERING,
-    P.PARTITIONS_ADDED: _RECORDING,
-    P.EVENTS_PARTLY_WRITTEN: _RECORDING,
-    P.DOCUMENTS_NOT_MARKED: _RECORDING,
-    P.CLAIMED_NOT_COMMITTED: _SUBMITTING,
-    P.INTENT_COMMITTED: _SUBMITTING,
-    P.PAYLOAD_STORED: _SUBMITTING,
-    P.PAYLOAD_WRITTEN: _SUBMITTING,
-    P.UPLOADED: _UPLOADING,
-    P.UPLOAD_WRITTEN: _UPLOADING,
-    P.CREATE_DUE: _SUBMITTING,
-    P.CREATE_ACCEPTED: _SUBMITTING,
-    P.JOB_ID_WRITTEN: _SUBMITTING,
-    P.CREATE_REFUSED: Scene(
-        Work.submit,
-        SUBMITTED[:-1],
-        environment={"EXTRACTION_ANTHROPIC_BASE_URL": "http://127.0.0.1:9"},
-        providers=(ProviderName.ANTHROPIC,),
-    ),
-    P.CREATE_UNKNOWN: Scene(
-        Work.submit,
-        SUBMITTED[:-1],
-        environment={"EXTRACTION_ANTHROPIC_BASE_URL": "silent"},
-        providers=(ProviderName.ANTHROPIC,),
-    ),
-    P.SEARCH_DUE: _ADOPTING,
-    P.FOUND: _ADOPTING,
-    P.ADOPTED: _ADOPTING,
-    P.WITHDRAWAL_WRITTEN: _WITHDRAWING,
-    P.INPUT_DELETED: _WITHDRAWING,
-    P.INPUT_GONE_WRITTEN: _WITHDRAWING,
-    P.ABSENCE_WRITTEN: _PROVING,
-    P.SUBMISSION_NOT_MARKED: Scene(Work.record_submission, SUBMITTED),
-    P.READING_MADE: _READING,
-    P.END_WRITTEN: _READING,
-    P.RUN_CLAIMED: Scene(Work.ask_for_runs, ENDED),
-    P.RESULTS_FETCHED: _COLLECTING,
-    P.RESULTS_STORED: _COLLECTING,
-    P.RESULT_FILE_WRITTEN: _COLLECTING,
-    P.ROWS_NOT_COMMITTED: _COLLECTING,
-    P.ROWS_LANDED: _COLLECTING,
-    P.LANDED_NOT_MARKED: _COLLECTING,
-    P.COLLECTED: _COLLECTING,
-    P.ANSWERS_JUDGED: _PUBLISHING,
-    P.PARTLY_PUBLISHED: _PUBLISHING,
-    P.PUBLISHED_NOT_MARKED: _PUBLISHING,
-    P.PUBLISHED: _PUBLISHING,
-    P.RESPONSES_RECORDED: Scene(Work.record_results, PUBLISHED),
-    P.RESULTS_NOT_MARKED: Scene(Work.record_results, PUBLISHED),
-    P.RESULTS_MARKED: Scene(Work.record_results, PUBLISHED),
-    P.CLEANED_NOT_WRITTEN: Scene(
-        Work.clean_up,
-        (*PUBLISHED, Work.record_results),
-        environment={"EXTRACTION_DELETE_AT_PROVIDER": "true"},
-        providers=(ProviderName.OPENAI,),
-    ),
-}
 IN_A_RUN_OF_DAGSTER = frozenset({P.NIGHT_NOT_RECORDED})
 """Points that only a whole run comes by."""
 
-EVERY_PROVIDER = frozenset({P.CREATE_DUE, P.CREATE_ACCEPTED, P.ROWS_LANDED})
-"""Points at which what is left differs from provider to provider."""
 
-CASES = [
-    (point, provider)
-    for place, (point, scene) in enumerate(SCENES.items())
-    for provider in (
-        scene.providers
-        if point in EVERY_PROVIDER
-        else [scene.providers[place % len(scene.providers)]]
-    )
-]
+def deaths_at(provider: ProviderName) -> list[Death]:
+    """All deaths for the first of a death's providers, and for the others those that differ."""
+    return [
+        death
+        for death in DEATHS
+        if provider in death.providers and (death.everywhere or provider == death.providers[0])
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +120,7 @@ def ground(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
         running_server(root / "batch_server") as server,
     ):
         world = World(root, PROVIDERS, int(server.root_url.rsplit(":", 1)[1]))
-        for name, value in world.environment(url).items():
+        for name, value in world.variables(url).items():
             patch.setenv(name, value)
         patch.setenv("EXTRACTION_READ_TIMEOUT", "0.6")
         patch.setenv("EXTRACTION_SEND_TIMEOUT", "0.3")
@@ -171,24 +144,23 @@ def silence() -> Iterator[str]:
         yield f"http://127.0.0.1:{silent.getsockname()[1]}"
 
 
-@pytest.mark.parametrize(("point", "provider"), CASES)
-def test_a_process_dies_there_and_every_promise_holds(
-    ground: Ground, silence: str, point: CrashPoint, provider: ProviderName
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_job_whose_every_process_dies_comes_to_the_same_end(
+    ground: Ground, silence: str, provider: ProviderName
 ) -> None:
-    scene, name = SCENES[point], f"{provider}_notes"
-    environment = {
-        variable: silence if value == "silent" else value
-        for variable, value in scene.environment.items()
-    }
-    ground.world.write(name, DOCUMENTS)
-    for step in scene.before:
-        step(ground.work(name))
-    if scene.died_at is not None:
-        assert ground.dies_at(scene.died_at, name, Work.submit, environment={})
-    assert ground.dies_at(point, name, scene.step, environment=environment), "it is never reached"
-    ground.work(name).everything()
+    name = f"{provider}_notes"
+    work = ground.work(name)
+    for place, death in enumerate(deaths_at(provider)):
+        if place == 0 or death.fresh:
+            ground.world.write(name, DOCUMENTS)
+            if death.step is not Work.scan:
+                work.scan()
+        environment = {key: value or silence for key, value in death.environment.items()}
+        reached = ground.dies_at(death.point, name, death.step, environment)
+        assert reached, f"{death.point} is never reached"
+    work.everything()
     assert not any(ground.counts().values()), ground.counts()
 
 
-def test_every_point_has_its_scene() -> None:
-    assert {*SCENES, *IN_A_RUN_OF_DAGSTER} == {*CrashPoint}
+def test_every_point_has_its_death() -> None:
+    assert {death.point for death in DEATHS} | IN_A_RUN_OF_DAGSTER == {*CrashPoint}

@@ -1,7 +1,6 @@
 """The processes of a campaign, as the campaign sees them: started, killed, ended."""
 
 import json
-import os
 import select
 import signal
 import socket
@@ -69,7 +68,7 @@ def warm_workers(environment: Mapping[str, str], log: Path) -> Iterator[Workers]
                 "extraction_pipeline_tests.chaos.zygote",
                 str(theirs.fileno()),
             ],
-            env={**os.environ, **environment},
+            env=environment,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -83,4 +82,13 @@ def warm_workers(environment: Mapping[str, str], log: Path) -> Iterator[Workers]
             yield Workers(ours)
         finally:
             ours.close()
-            zygote.wait(10)
+            _end(zygote)
+
+
+def _end(zygote: "subprocess.Popen[bytes]") -> None:
+    """Wait for its end, which follows that of the channel and takes time on a busy machine."""
+    try:
+        zygote.wait(START_SECONDS)
+    except subprocess.TimeoutExpired:
+        zygote.kill()
+        zygote.wait()

@@ -1,6 +1,7 @@
 """What a campaign works on: collections, documents, and the environment of its processes."""
 
 import json
+import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -84,7 +85,16 @@ class World:
             self.written[collection].add(sha256(note).hexdigest())
 
     def environment(self, database_url: str) -> dict[str, str]:
-        """The variables of every process of the campaign."""
+        """The environment of every process: nothing of a real installation comes into it."""
+        others = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("EXTRACTION_", "DAGSTER_"))
+        }
+        return others | self.variables(database_url)
+
+    def variables(self, database_url: str) -> dict[str, str]:
+        """The settings of the campaign."""
         found = {
             "DAGSTER_HOME": str(self.dagster_home),
             "EXTRACTION_HOME": str(self.root / "home"),
