@@ -7,6 +7,7 @@ import click
 import orjson
 from sqlalchemy import Connection
 
+from extraction_pipeline.cli.attention import attention_as_json, show_attention
 from extraction_pipeline.cli.environment import read_settings
 from extraction_pipeline.cli.program import with_program
 from extraction_pipeline.collections.collection import Collection, Identity
@@ -202,12 +203,14 @@ def _show(
         header = ["job key", "state", "provider", "says", "requests", "costs at most"]
         click.echo("\nOpen batch jobs")
         click.echo(render_table(header, open_rows))
+    collections = {place.collection.name: place.collection for place in places}.values()
+    show_attention(connection, pipeline, collections, limit)
     if documents:
         for place in places:
             if place.listed:
                 _show_documents(connection, place, limit)
                 _show_unreadable_revisions(connection, place, limit)
-        for collection in {place.collection.name: place.collection for place in places}.values():
+        for collection in collections:
             _show_unread(connection, collection, limit)
     elif any(_undone(place.summary) for place in places):
         click.echo(
@@ -338,6 +341,12 @@ def _as_json(
     return {
         "collections": shown,
         "open_jobs": [asdict(job) for job in open_jobs(connection, limit)],
+        **attention_as_json(
+            connection,
+            pipeline,
+            {place.collection.name: place.collection for place in places}.values(),
+            limit,
+        ),
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -74,6 +75,8 @@ class Collection:
     show_paths: bool
     active_version: str
     extraction_versions: tuple[ExtractionVersion, ...]
+    waiting_budget: timedelta
+    """How long a batch job may be open before a person should look at it."""
     declared_in: Path = field(compare=False)
     """The YAML file, as an absolute path."""
     lines: Mapping[tuple[str | int, ...], int] = field(compare=False, repr=False)

@@ -109,6 +109,8 @@ def _sentences(detail: ErrorDetails, document: YamlDocument, keys_at: KeysAt) ->
             return f"{key} must be keys with values.", "Indent the keys beneath it."
         case "tuple_type" | "list_type":
             return f"{key} must be a list.", "Write each entry in a line of its own after a dash."
+        case "value_error" if last == "waiting_budget":
+            return f"{key} {context['error']}.", "Write how long a batch may take, as 26h."
         case "value_error":
             return f"{key}: {context['error']}.", "Correct it or remove it."
         case _:

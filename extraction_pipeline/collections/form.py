@@ -1,11 +1,21 @@
 """The form of a collection's YAML: which keys there are, of which type, within which bounds."""
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainValidator,
+    field_validator,
+    model_validator,
+)
 
 from extraction_pipeline.collections.collection import CeilingPeriod, Identity
+from extraction_pipeline.collections.waiting_budget import DEFAULT, read_budget
 from extraction_pipeline.documents.sources import Source
 from extraction_pipeline.providers.registry import ProviderName
 
@@ -66,5 +76,6 @@ class CollectionForm(_Form):
     identity: Identity = Identity.CONTENT
     source_system: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     show_paths: bool = False
+    waiting_budget: Annotated[timedelta, PlainValidator(read_budget)] = DEFAULT
     active_version: str
     extraction_versions: Annotated[dict[str, VersionForm], Field(min_length=1)]

@@ -166,6 +166,7 @@ def _collection(
             _version(name, version, instructions[name])
             for name, version in form.extraction_versions.items()
         ),
+        waiting_budget=form.waiting_budget,
         declared_in=file,
         lines=document.lines,
     )

@@ -4,16 +4,17 @@ Every move is one conditional statement whose row count is checked: who comes se
 `StateMoved` and changes nothing.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import Connection, Row, text
 
 from extraction_pipeline.errors import LedgerError
-from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.ledger.pauses import NOT_PAUSED
+from extraction_pipeline.ledger.states import JobState, Trouble
 
 
 class StateMoved(LedgerError):
@@ -49,6 +50,7 @@ class JobRow:
     failure_code: str | None
     poll_count: int
     trouble_count: int
+    troubles: dict[str, int]
     run_attempt: int
     run_requested_at: datetime | None
     created_at: datetime
@@ -61,95 +63,83 @@ class JobRow:
     published_at: datetime | None
     results_recorded_at: datetime | None
 
+    def times(self, trouble: Trouble) -> int:
+        """How often this trouble was counted since the job was last well."""
+        return self.troubles.get(trouble.value, 0)
 
-_COLUMNS = """
+
+COLUMNS = """
     j.id, j.job_key, j.version_id, v.collection, v.name AS version_name, v.schema_version,
     j.provider, j.base_url, j.state, j.request_count, j.payload_hash, j.payload_bytes, j.input_id,
     j.job_id, j.provider_state, j.phase, j.submit_attempt, j.submit_http_status,
     j.submit_request_id, j.estimated_amount, j.estimated_currency, j.failure_kind, j.failure_code,
-    j.poll_count, j.trouble_count, j.run_attempt, j.run_requested_at, j.created_at,
+    j.poll_count, j.trouble_count, j.troubles, j.run_attempt, j.run_requested_at, j.created_at,
     j.submit_started_at, j.submitted_at, j.submission_recorded_at, j.due_at, j.ended_at,
     j.collected_at, j.published_at, j.results_recorded_at
 """
-_FROM = """
+FROM = """
     FROM extraction.batch_jobs j JOIN extraction.extraction_versions v ON v.id = j.version_id
 """
 
-_OF_VERSIONS = "AND (CAST(:versions AS bigint[]) IS NULL OR j.version_id = ANY(:versions))"
+WELL: Mapping[str, object] = {"trouble_count": 0, "troubles": "{}", "failing_since": None}
+"""Values of `move` for a job that answers again: all counts end."""
+
+OF_VERSIONS = "AND (CAST(:versions AS bigint[]) IS NULL OR j.version_id = ANY(:versions))"
 
 
 def _or_all(versions: Sequence[int] | None) -> list[int] | None:
     return None if versions is None else list(versions)
 
 
-def _job(row: Row[Any]) -> JobRow:
-    return JobRow(**{**row._mapping, "state": JobState(row.state)})
+def job_of_row(row: Row[Any]) -> JobRow:
+    """The job of a row that has `COLUMNS`, and perhaps more."""
+    known = {field.name: getattr(row, field.name) for field in fields(JobRow)}
+    return JobRow(**{**known, "state": JobState(known["state"])})
 
 
 def job_by_id(connection: Connection, job: int) -> JobRow:
     """The job with this id of ours."""
-    return _job(
-        connection.execute(text(f"SELECT {_COLUMNS} {_FROM} WHERE j.id = :job"), {"job": job}).one()
+    return job_of_row(
+        connection.execute(text(f"SELECT {COLUMNS} {FROM} WHERE j.id = :job"), {"job": job}).one()
     )
 
 
 def job_by_key(connection: Connection, job_key: str) -> JobRow | None:
     """The job with this job key, or `None`."""
     row = connection.execute(
-        text(f"SELECT {_COLUMNS} {_FROM} WHERE j.job_key = :key"), {"key": job_key}
+        text(f"SELECT {COLUMNS} {FROM} WHERE j.job_key = :key"), {"key": job_key}
     ).one_or_none()
-    return _job(row) if row else None
-
-
-def jobs_in(
-    connection: Connection,
-    states: Sequence[JobState],
-    *,
-    due_only: bool = False,
-    limit: int | None = None,
-    versions: Sequence[int] | None = None,
-) -> list[JobRow]:
-    """Jobs in these states, the longest due first; `versions` narrows them to jobs of these."""
-    due = "AND j.due_at <= now()" if due_only else ""
-    rows = connection.execute(
-        text(f"""
-            SELECT {_COLUMNS} {_FROM}
-            WHERE j.state = ANY(CAST(:states AS extraction.job_state[])) {due}
-              {_OF_VERSIONS}
-            ORDER BY j.due_at, j.id LIMIT :limit
-        """),
-        {
-            "states": [state.value for state in states],
-            "limit": limit,
-            "versions": _or_all(versions),
-        },
-    )
-    return [_job(row) for row in rows]
+    return job_of_row(row) if row else None
 
 
 def jobs_to_run(
-    connection: Connection, limit: int, versions: Sequence[int] | None = None
+    connection: Connection,
+    limit: int,
+    versions: Sequence[int] | None = None,
+    accounts: Sequence[str] = (),
 ) -> list[JobRow]:
     """Jobs that a run must carry on: to send or resolve, to collect, or to write records for.
 
-    `versions` narrows them to jobs of these."""
+    `versions` narrows them to jobs of these; what needs a call of one of `accounts` waits for as
+    long as that is paused."""
     rows = connection.execute(
         text(f"""
-            SELECT {_COLUMNS} {_FROM}
-            WHERE (j.state IN ('ended', 'collected')
+            SELECT {COLUMNS} {FROM}
+            WHERE (j.state = 'collected'
+               OR (j.state = 'ended' AND {NOT_PAUSED})
                OR (j.state IN ('preparing', 'prepared', 'submitting', 'unresolved')
-                   AND j.due_at <= now())
+                   AND j.due_at <= now() AND {NOT_PAUSED})
                OR (j.state NOT IN ('preparing', 'prepared', 'submitting', 'unresolved', 'held',
                                    'rejected')
                    AND j.submission_recorded_at IS NULL
                    AND j.submitted_at < now() - interval '60 seconds')
                OR (j.state = 'published' AND j.results_recorded_at IS NULL))
-              {_OF_VERSIONS}
+              {OF_VERSIONS}
             ORDER BY j.run_requested_at NULLS FIRST, j.id LIMIT :limit
         """),
-        {"limit": limit, "versions": _or_all(versions)},
+        {"limit": limit, "versions": _or_all(versions), "accounts": list(accounts)},
     )
-    return [_job(row) for row in rows]
+    return [job_of_row(row) for row in rows]
 
 
 def unfinished(
@@ -164,7 +154,7 @@ def unfinished(
                 SELECT j.job_key, j.state::text AS state FROM extraction.batch_jobs j
                 WHERE (j.state NOT IN ('published', 'rejected', 'failed', 'held')
                        OR (j.state = 'published' AND j.results_recorded_at IS NULL))
-                  {_OF_VERSIONS}
+                  {OF_VERSIONS}
                 ORDER BY j.state, j.id
             """),
             {"versions": _or_all(versions)},
@@ -191,7 +181,7 @@ def left_behind(
     return list(
         connection.execute(
             text(f"""
-                SELECT j.id {_FROM}
+                SELECT j.id {FROM}
                 WHERE v.collection = :collection AND v.name = :version
                   AND (j.state IN ('preparing', 'submitting', 'unresolved')
                        OR (j.state = 'prepared'
@@ -262,38 +252,6 @@ def move(
         )
 
 
-def postpone(connection: Connection, job: JobRow, seconds: float, *, trouble: bool) -> None:
-    """Look at this job again after `seconds`; `trouble` counts a failed call, or ends the count."""
-    connection.execute(
-        text("""
-            UPDATE extraction.batch_jobs
-            SET due_at = now() + :wait, poll_count = poll_count + 1,
-                trouble_count = CASE WHEN :trouble THEN trouble_count + 1 ELSE 0 END,
-                provider_state = nullif(provider_state, 'not_found')
-            WHERE id = :job
-        """),
-        {"job": job.id, "wait": timedelta(seconds=seconds), "trouble": trouble},
-    )
-
-
-def count_not_found(connection: Connection, job: JobRow, seconds: float) -> int:
-    """Note that the provider does not know this job, and look again after `seconds`; returns how
-    often in a row it said so."""
-    return int(
-        connection.execute(
-            text("""
-                UPDATE extraction.batch_jobs
-                SET trouble_count =
-                        CASE WHEN provider_state = 'not_found' THEN trouble_count + 1 ELSE 1 END,
-                    provider_state = 'not_found', due_at = now() + :wait,
-                    poll_count = poll_count + 1
-                WHERE id = :job RETURNING trouble_count
-            """),
-            {"job": job.id, "wait": timedelta(seconds=seconds)},
-        ).scalar_one()
-    )
-
-
 def due_now(connection: Connection, job: int) -> None:
     """Let the next tick read this job."""
     connection.execute(
@@ -345,33 +303,6 @@ def doubt(connection: Connection, job: int) -> Doubt:
         {"job": job},
     ).one()
     return Doubt(float(row.submit), float(row.given_up), row.lost)
-
-
-def note_reading(
-    connection: Connection,
-    job: JobRow,
-    *,
-    provider_state: str | None,
-    total: int | None,
-    completed: int | None,
-    failed: int | None,
-) -> None:
-    """Keep what the provider last said of the job."""
-    connection.execute(
-        text("""
-            UPDATE extraction.batch_jobs
-            SET provider_state = :state, provider_total = :total,
-                provider_completed = :completed, provider_failed = :failed, updated_at = now()
-            WHERE id = :job
-        """),
-        {
-            "job": job.id,
-            "state": provider_state,
-            "total": total,
-            "completed": completed,
-            "failed": failed,
-        },
-    )
 
 
 def mark_recorded(connection: Connection, job: int, stage: str) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from sqlalchemy import Connection, text
 
@@ -67,25 +66,4 @@ def unreadable_documents(
     return UnreadableDocuments(
         by_reason={row[0]: row[1] for row in counted},
         first=[(one, reason, kind) for one, reason, kind in first],
-    )
-
-
-def troubled_jobs(connection: Connection, collection: str, *, hours: float) -> list[str]:
-    """Keys of jobs that are held or unresolved, open for longer than `hours`, or at which many
-    calls in a row have failed."""
-    return list(
-        connection.execute(
-            text("""
-                SELECT j.job_key FROM extraction.batch_jobs j
-                JOIN extraction.extraction_versions v ON v.id = j.version_id
-                WHERE v.collection = :collection
-                  AND (j.state IN ('held', 'unresolved')
-                       OR (j.state NOT IN ('published', 'rejected', 'failed')
-                           AND j.trouble_count >= 10)
-                       OR (j.state NOT IN ('published', 'rejected', 'failed')
-                           AND j.created_at < now() - :age))
-                ORDER BY j.id
-            """),
-            {"collection": collection, "age": timedelta(hours=hours)},
-        ).scalars()
     )

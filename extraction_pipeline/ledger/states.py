@@ -54,6 +54,29 @@ class ItemState(StrEnum):
     """This attempt failed; its kind decides whether there is another."""
     RELEASED = "released"
     """Given back without an attempt being counted."""
+    SUPERSEDED = "superseded"
+    """Another answer about the document was published first; this one, if it comes, is kept and
+    never published."""
+
+
+class Trouble(StrEnum):
+    """What may go wrong with a job again and again. Each is counted by itself, because each has a
+    patience of its own that decides something else."""
+
+    UNREACHABLE = "unreachable"
+    """No usable answer to a call: nothing is known by it."""
+    NOT_FOUND = "not_found"
+    """The provider says that it does not know the job or its results."""
+    NOT_ENDED = "not_ended"
+    """A job that had ended is read as not ended."""
+    NO_RESULT_FILES = "no_result_files"
+    """It ended, and its result files are not there yet."""
+    CUT_LINE = "cut_line"
+    """The last line of a result file is cut."""
+    FOREIGN_RESULTS = "foreign_results"
+    """A result file holds nothing of the job's own."""
+    SHORT_RESULTS = "short_results"
+    """A result file has fewer rows than the provider counts."""
 
 
 class NoAnswer(StrEnum):
@@ -79,6 +102,25 @@ class DeliveryOutcome(StrEnum):
     """It is about no batch job."""
     UNREADABLE = "unreadable"
     """It is signed, and not of a form that is known."""
+
+
+class StuckReason(StrEnum):
+    """Why a batch job needs a person's eye."""
+
+    RESULTS_EXPIRE = "results_expire"
+    """Its answers are not fetched, and the provider will soon delete them."""
+    HELD = "held"
+    UNRESOLVED = "unresolved"
+    OVER_BUDGET = "over_waiting_budget"
+    """Open for longer than its collection allows."""
+    NOT_MOVING = "not_moving"
+    """The provider has said the same of it for half of that time."""
+    CALLS_FAIL = "calls_fail"
+    """Calls about it have failed for an hour, or ten times in a row."""
+    NOT_LOOKED_AT = "not_looked_at"
+    """It has been due for an hour, and no process has looked at it."""
+    ACCOUNT_PAUSED = "account_paused"
+    """Its account has been told to wait, again and again, for more than an hour."""
 
 
 OPEN_ITEM_STATES = (ItemState.CLAIMED, ItemState.ANSWERED, ItemState.PUBLISHED)

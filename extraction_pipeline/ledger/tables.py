@@ -190,6 +190,9 @@ batch_jobs = Table(
     Column("failure_code", Text),
     Column("poll_count", Integer, nullable=False, server_default="0"),
     Column("trouble_count", Integer, nullable=False, server_default="0"),
+    Column("troubles", JSONB, nullable=False, server_default="{}", comment="counts by kind"),
+    _time("failing_since"),
+    _time("moved_at"),
     Column("run_attempt", Integer, nullable=False, server_default="0"),
     _time("run_requested_at"),
     _time("created_at", now=True),
@@ -227,6 +230,18 @@ Index(
     postgresql_where=text(
         "state NOT IN ('published', 'rejected', 'failed') OR results_recorded_at IS NULL"
     ),
+)
+
+account_pauses = Table(
+    "account_pauses",
+    metadata,
+    Column("account", Text, primary_key=True, comment="a hash; the key is not kept"),
+    Column("provider", Text, nullable=False),
+    Column("base_url", Text, nullable=False),
+    Column("refusals", Integer, nullable=False, comment="pauses in a row"),
+    Column("http_status", Integer),
+    _time("since", nullable=False),
+    _time("until", nullable=False),
 )
 
 batch_items = Table(
@@ -394,6 +409,7 @@ Index("webhook_deliveries_received_at_idx", webhook_deliveries.c.received_at)
 Index("webhook_deliveries_batch_job_id_idx", webhook_deliveries.c.batch_job_id)
 
 __all__ = [
+    "account_pauses",
     "audit_events",
     "batch_items",
     "batch_jobs",

@@ -84,7 +84,7 @@ def mark_submitted(
             "provider_state": safe_token(provider_state),
             "submit_http_status": http_status,
             "submit_request_id": request_id,
-            "trouble_count": 0,
+            **jobs.WELL,
         },
         stamp="submitted_at",
     )

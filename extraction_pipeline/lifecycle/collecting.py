@@ -11,13 +11,14 @@ from dataclasses import asdict
 from sqlalchemy import Connection
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
-from extraction_pipeline.ledger import items, jobs
+from extraction_pipeline.ledger import items, jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
-from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
-from extraction_pipeline.lifecycle.fetching import fetch, try_later
+from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer, Trouble
+from extraction_pipeline.lifecycle.fetching import NotYet, fetch, try_later
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.landing import Landing, land_file, price_of_answers
+from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import (
     FailureKind,
@@ -47,10 +48,13 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
             )
         if job.state is not JobState.ENDED:
             return job, landing
+        require_no_pause(pipeline, job.provider)
         try:
-            status = _land_results(pipeline, job, landing)
+            with heeding(pipeline, job.provider):
+                status = _land_results(pipeline, job, landing)
         except ProviderError as error:
             if not is_gone(error):
+                _count_unreachable(pipeline, job, error)
                 raise
             cause, _ = count_gone(pipeline, job, error, actor)
             raise CallFailed(
@@ -62,14 +66,23 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
         return job, landing
 
 
+def _count_unreachable(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -> None:
+    """Count a call without a usable answer; what `try_later` raises was counted there."""
+    if isinstance(error, NotYet):
+        return
+    with pipeline.engine.begin() as connection:
+        readings.postpone(connection, job, pipeline.settings.poll_seconds, Trouble.UNREACHABLE)
+
+
 def _land_results(pipeline: Pipeline, job: jobs.JobRow, landing: Landing) -> JobStatus:
     provider = pipeline.provider(job.provider)
     status = provider.status(job.job_id or "")
     if not status.phase.is_end:
         # A lagging replica. Taken for the end it would end every member, all paid for.
-        try_later(pipeline, job, "had ended, and is read as not ended now")
+        try_later(pipeline, job, Trouble.NOT_ENDED, "had ended, and is read as not ended now")
     if not status.results and _results_may_come(job, status):
-        try_later(pipeline, job, "ended and its result files are not there yet")
+        why = "ended and its result files are not there yet"
+        try_later(pipeline, job, Trouble.NO_RESULT_FILES, why)
     price = price_of_answers(pipeline, job)
     for result in status.results:
         file_id, content_hash = fetch(pipeline, provider, job, result, status)
@@ -79,8 +92,8 @@ def _land_results(pipeline: Pipeline, job: jobs.JobRow, landing: Landing) -> Job
 
 
 def _results_may_come(job: jobs.JobRow, status: JobStatus) -> bool:
-    counts = status.counts
-    return bool(counts.completed or counts.failed) and job.trouble_count < EMPTY_END_PATIENCE
+    counted = bool(status.counts.completed or status.counts.failed)
+    return counted and job.times(Trouble.NO_RESULT_FILES) < EMPTY_END_PATIENCE
 
 
 def _close(

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
-from extraction_pipeline.ledger import answers, items, jobs
+from extraction_pipeline.ledger import answers, items, jobs, readings
+from extraction_pipeline.ledger.states import Trouble
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.result_lines import line_chunks, read_lines
@@ -31,6 +32,10 @@ FOREIGN_PATIENCE = 10
 
 SHORT_PATIENCE = 10
 """Fetches of results with fewer rows than the provider counts before they are taken as they are."""
+
+
+class NotYet(CallFailed):
+    """Every call was answered, and the results are not all there. It is counted."""
 
 
 def fetch(
@@ -73,12 +78,13 @@ def _require_whole(
     with path.open("rb") as file:
         for line in file:
             last = line
-    if not last or last.endswith(b"\n") or job.trouble_count >= LAST_LINE_PATIENCE:
+    if not last or last.endswith(b"\n") or job.times(Trouble.CUT_LINE) >= LAST_LINE_PATIENCE:
         return
     try:
         provider.decode_result(last)
     except UndecodableResult:
-        try_later(pipeline, job, "has results that were cut short; they are fetched again")
+        why = "has results that were cut short; they are fetched again"
+        try_later(pipeline, job, Trouble.CUT_LINE, why)
 
 
 def _require_ours(
@@ -93,13 +99,14 @@ def _require_ours(
     Taken for the results it would end every member as missing, and all would be bought again.
     """
     empty = path.stat().st_size == 0 and not status.counts.completed
-    if job.trouble_count >= FOREIGN_PATIENCE or empty:
+    if job.times(Trouble.FOREIGN_RESULTS) >= FOREIGN_PATIENCE or empty:
         return
     prefix = custom_id_prefix(job.job_key).encode()
     with path.open("rb") as file:
         ours = any(prefix in line for line in file)
     if not ours and not _names_documents_of(path, pipeline, provider, job):
-        try_later(pipeline, job, "got results of another job, or none; they are fetched again")
+        why = "got results of another job, or none; they are fetched again"
+        try_later(pipeline, job, Trouble.FOREIGN_RESULTS, why)
 
 
 def _require_all(path: Path, pipeline: Pipeline, job: jobs.JobRow, status: JobStatus) -> None:
@@ -108,12 +115,14 @@ def _require_all(path: Path, pipeline: Pipeline, job: jobs.JobRow, status: JobSt
     One that was cut between two lines looks whole, and the rows behind the cut were paid for.
     """
     least = least_rows(status, job.request_count)
-    if not least or job.trouble_count >= SHORT_PATIENCE:
+    foreign = job.times(Trouble.FOREIGN_RESULTS) >= FOREIGN_PATIENCE  # and taken as they are
+    if not least or foreign or job.times(Trouble.SHORT_RESULTS) >= SHORT_PATIENCE:
         return
     with path.open("rb") as file:
         rows = sum(1 for line in file if line.strip())
     if rows < least:
-        try_later(pipeline, job, f"got {rows} of at least {least} results; they are fetched again")
+        why = f"got {rows} of at least {least} results; they are fetched again"
+        try_later(pipeline, job, Trouble.SHORT_RESULTS, why)
 
 
 def least_rows(status: JobStatus, request_count: int) -> int:
@@ -143,8 +152,8 @@ def _names_documents_of(
     return False
 
 
-def try_later(pipeline: Pipeline, job: jobs.JobRow, why: str) -> NoReturn:
-    """Let an ended job be collected again later. Raises `CallFailed` with the reason."""
+def try_later(pipeline: Pipeline, job: jobs.JobRow, trouble: Trouble, why: str) -> NoReturn:
+    """Let an ended job be collected again later. Raises `NotYet` with the reason."""
     with pipeline.engine.begin() as connection:
-        jobs.postpone(connection, job, pipeline.settings.poll_seconds, trouble=True)
-    raise CallFailed(f"Job {job.job_key} {why}.", kind=FailureKind.TRANSPORT)
+        readings.postpone(connection, job, pipeline.settings.poll_seconds, trouble)
+    raise NotYet(f"Job {job.job_key} {why}.", kind=FailureKind.TRANSPORT)

@@ -4,9 +4,9 @@ One such answer proves nothing: it may come from a replica that lags, or from th
 is counted, and only many in a row, from the place that the job was sent to, hold the job.
 """
 
-from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.resolution import is_same_place
@@ -38,7 +38,7 @@ def count_gone(
         longest=settings.poll_max_seconds,
     )
     with pipeline.engine.begin() as connection:
-        count = jobs.count_not_found(connection, job, wait)
+        count = readings.postpone(connection, job, wait, Trouble.NOT_FOUND)
         if not is_same_place(job.base_url, here):
             return (
                 f"Job {job.job_key} was sent to {job.base_url}, and the setting names {here} now, "

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,11 +12,12 @@ from extraction_pipeline.errors import (
     DatabaseUnavailable,
     ExtractionPipelineError,
 )
-from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.pacing import next_poll
+from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heeding
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import ProviderError
@@ -42,26 +44,35 @@ LARGEST_COUNT = 2**31 - 1
 class Reading:
     """What one poll found: whether the job ended, or one line on why it could not be read.
 
-    `needs_person` says that reading it again helps only after somebody has acted."""
+    `needs_person` says that reading it again helps only after somebody has acted, `paused` that the
+    provider asked for no further call of this account for now."""
 
     job_key: str
     ended: bool
     cause: str | None = None
     needs_person: bool = False
+    paused: bool = False
 
 
-def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
+def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, open_jobs: int = 1) -> Reading:
     """Read a submitted job once. A failed call moves nothing: the job is read again later, and held
-    for a person if the provider does not know it for long."""
+    for a person if the provider does not know it for long. `open_jobs` of its account are waited
+    for, which bounds how often each is read."""
     settings = pipeline.settings
     try:
-        status = pipeline.provider(job.provider).status(job.job_id or "")
+        with heeding(pipeline, job.provider):
+            status = pipeline.provider(job.provider).status(job.job_id or "")
     except ProviderError as error:
         if is_gone(error):
             cause, needs_person = count_gone(pipeline, job, error, actor)
             return Reading(job.job_key, False, cause, needs_person)
-        _read_later(pipeline, job, error.retry_after)
-        return _unread(job, str(error), needs_person=error.kind is FailureKind.ACCOUNT)
+        _read_later(pipeline, job, error.retry_after, open_jobs=open_jobs)
+        return _unread(
+            job,
+            str(error),
+            needs_person=error.kind is FailureKind.ACCOUNT,
+            paused=asks_to_wait(error),
+        )
     except ConfigurationError as error:
         # This process lacks what one job's provider needs, a key for example. The other jobs must
         # not wait for that.
@@ -70,7 +81,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
     crash_point(CrashPoint.READING_MADE)
     code = safe_token(status.error_code)
     with pipeline.engine.begin() as connection:
-        jobs.note_reading(
+        readings.note_reading(
             connection,
             job,
             provider_state=safe_token(status.provider_state),
@@ -80,9 +91,13 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
         )
         if not status.phase.is_end:
             wait = next_poll(
-                job.poll_count, 0, first=settings.poll_seconds, longest=settings.poll_max_seconds
+                job.poll_count,
+                0,
+                first=settings.poll_seconds,
+                longest=settings.poll_max_seconds,
+                open_jobs=open_jobs,
             )
-            jobs.postpone(connection, job, wait, trouble=False)
+            readings.postpone(connection, job, wait)
             return Reading(job.job_key, False)
         try:
             jobs.move(
@@ -92,7 +107,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Reading:
                 values={
                     "phase": status.phase.value,
                     "failure_code": code,
-                    "trouble_count": 0,
+                    **jobs.WELL,
                 },
                 stamp="ended_at",
             )
@@ -117,50 +132,67 @@ def poll_due(
     seconds: float,
     versions: Sequence[int] | None = None,
 ) -> list[Reading]:
-    """Read the jobs that are due, the longest waiting first: at most `limit` of them, and none
-    begun after `seconds`; `versions` narrows them to jobs of these.
+    """Read the jobs that are due: at most `limit` of each provider, and none begun after `seconds`;
+    `versions` narrows them to jobs of these.
 
+    Providers share the time: the next call goes to the one that has used the least of it, so that
+    one that answers slowly leaves the others theirs. One that asks to wait is asked no more.
     Whatever one job's reading runs into, the others are read. Raises `DatabaseUnavailable`.
     """
     until = time.monotonic() + seconds
     with pipeline.engine.connect() as connection:
-        due = jobs.jobs_in(
-            connection, [JobState.SUBMITTED], due_only=True, limit=limit, versions=versions
+        due = readings.due_readings(
+            connection, accounts(pipeline), per_provider=limit, versions=versions
         )
-    readings: list[Reading] = []
-    for job in due:
-        if time.monotonic() >= until:
-            break
-        try:
-            readings.append(poll(pipeline, job, actor))
-        except DatabaseUnavailable:
-            raise
-        except ODD_ANSWERS as error:
-            # An answer that nobody has thought of. Its words could be a document's: only the kind
-            # of the error is told.
-            log.error("job %s: reading it ended in %s", job.job_key, type(error).__name__)
-            _read_later(pipeline, job)
-            readings.append(
-                _unread(job, f"what {job.provider} says of it is unusable: {type(error).__name__}.")
-            )
-    return readings
+    waiting: dict[str, deque[readings.DueReading]] = {}
+    for one in due:
+        waiting.setdefault(one.job.provider, deque()).append(one)
+    used = dict.fromkeys(waiting, 0.0)
+    found: list[Reading] = []
+    while waiting and (began := time.monotonic()) < until:
+        provider = min(waiting, key=used.__getitem__)
+        reading = _read(pipeline, waiting[provider].popleft(), actor)
+        found.append(reading)
+        used[provider] += time.monotonic() - began
+        if reading.paused or not waiting[provider]:
+            del waiting[provider]
+    return found
 
 
-def _read_later(pipeline: Pipeline, job: jobs.JobRow, retry_after: float | None = None) -> None:
+def _read(pipeline: Pipeline, due: readings.DueReading, actor: str) -> Reading:
+    job = due.job
+    try:
+        return poll(pipeline, job, actor, open_jobs=due.open_jobs)
+    except DatabaseUnavailable:
+        raise
+    except ODD_ANSWERS as error:
+        # An answer that nobody has thought of. Its words could be a document's: only the kind of
+        # the error is told.
+        log.error("job %s: reading it ended in %s", job.job_key, type(error).__name__)
+        _read_later(pipeline, job)
+        return _unread(job, f"what {job.provider} says of it is unusable: {type(error).__name__}.")
+
+
+def _read_later(
+    pipeline: Pipeline, job: jobs.JobRow, retry_after: float | None = None, *, open_jobs: int = 1
+) -> None:
     wait = next_poll(
         job.poll_count,
         job.trouble_count,
         first=pipeline.settings.poll_seconds,
         longest=pipeline.settings.poll_max_seconds,
         retry_after=retry_after,
+        open_jobs=open_jobs,
     )
     with pipeline.engine.begin() as connection:
-        jobs.postpone(connection, job, wait, trouble=True)
+        readings.postpone(connection, job, wait, Trouble.UNREACHABLE)
 
 
-def _unread(job: jobs.JobRow, why: str, *, needs_person: bool = False) -> Reading:
+def _unread(
+    job: jobs.JobRow, why: str, *, needs_person: bool = False, paused: bool = False
+) -> Reading:
     return Reading(
-        job.job_key, False, f"Job {job.job_key} could not be polled: {why}", needs_person
+        job.job_key, False, f"Job {job.job_key} could not be polled: {why}", needs_person, paused
     )
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
-from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.lifecycle.absence import (
     ASKED_AGAIN,
     SENDER_LOST,
@@ -22,6 +22,7 @@ from extraction_pipeline.lifecycle.absence import (
 )
 from extraction_pipeline.lifecycle.adoption import adopt, find
 from extraction_pipeline.lifecycle.pacing import next_poll
+from extraction_pipeline.lifecycle.pausing import heeding, paused
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sending import send
 from extraction_pipeline.lifecycle.sent import Sent
@@ -62,8 +63,13 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
 
 def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     settings = pipeline.settings
+    with pipeline.engine.connect() as connection:
+        why = paused(connection, pipeline, job.provider)
+    if why is not None:
+        return Sent(job.state, f"Job {job.job_key} is not searched for yet: {why}.", paused=True)
     try:
-        search = find(pipeline, job)
+        with heeding(pipeline, job.provider):
+            search = find(pipeline, job)
     except ProviderError as error:
         return _search_failed(pipeline, job, error)
     if search.verdict is SearchVerdict.FOUND:
@@ -72,7 +78,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     here = pipeline.provider(job.provider).base_url
     if not is_same_place(job.base_url, here):
         with pipeline.engine.begin() as connection:
-            jobs.postpone(connection, job, settings.poll_max_seconds, trouble=True)
+            readings.postpone(connection, job, settings.poll_max_seconds, Trouble.UNREACHABLE)
         return Sent(
             job.state,
             f"Job {job.job_key} may have been taken at {job.base_url}, and the setting names "
@@ -84,7 +90,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
     with pipeline.engine.begin() as connection:
         left = seconds_of_doubt(pipeline, connection, job)
         if left > 0:
-            jobs.postpone(connection, job, left, trouble=False)
+            readings.postpone(connection, job, left)
             what = (
                 "is not listed by {}; it counts as absent"
                 if search.verdict is SearchVerdict.ABSENT
@@ -95,7 +101,8 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             )
     if search.verdict is SearchVerdict.ABSENT:
         try:
-            proof = require_no_late_job(pipeline, job, actor)
+            with heeding(pipeline, job.provider):
+                proof = require_no_late_job(pipeline, job, actor)
         except ProviderError as error:
             return _search_failed(pipeline, job, error)
         match proof:
@@ -125,7 +132,7 @@ def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -
         retry_after=error.retry_after,
     )
     with pipeline.engine.begin() as connection:
-        jobs.postpone(connection, job, wait, trouble=True)
+        readings.postpone(connection, job, wait, Trouble.UNREACHABLE)
     return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
 
 
@@ -137,7 +144,7 @@ def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, why: str, actor: str) ->
             wait = next_poll(
                 job.poll_count, 0, first=settings.poll_seconds, longest=settings.poll_max_seconds
             )
-            jobs.postpone(connection, job, wait, trouble=False)
+            readings.postpone(connection, job, wait)
             return Sent(
                 job.state,
                 f"Job {job.job_key}: whether {job.provider} took it cannot be told yet.{why} "

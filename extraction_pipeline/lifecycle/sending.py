@@ -16,13 +16,14 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
-from extraction_pipeline.ledger import items, jobs
+from extraction_pipeline.ledger import items, jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import QUEUE_LOCK, lock_until_commit
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.adoption import adopt, find, mark_submitted
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
+from extraction_pipeline.lifecycle.pausing import heeding, paused
 from extraction_pipeline.lifecycle.payload import build_payload, copy_payload
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.queueing import TOO_LARGE, queue_full
@@ -64,6 +65,10 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
         crash_point(CrashPoint.PAYLOAD_WRITTEN)
     if job.state is not JobState.PREPARED:
         return Sent(job.state)
+    with pipeline.engine.connect() as connection:
+        why = paused(connection, pipeline, job.provider)
+    if why is not None:
+        return Sent(JobState.PREPARED, f"Job {job.job_key} is not sent yet: {why}.", paused=True)
     if job.submit_attempt > 0 and not searched:
         known = _searched(pipeline, job, actor)
         if known is not None:
@@ -79,7 +84,8 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
             copy_payload(pipeline, job, payload)
         if files is not None and brought:
             try:
-                job = _upload(pipeline, files, job, payload)
+                with heeding(pipeline, job.provider):
+                    job = _upload(pipeline, files, job, payload)
                 crash_point(CrashPoint.UPLOAD_WRITTEN)
             except (CallFailed, CallRefused) as error:
                 return _not_sent(pipeline, job, error, actor, judged=True)
@@ -109,11 +115,12 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
 def _searched(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent | None:
     """What became of an earlier create call that was refused; `None` if it made no job."""
     try:
-        search = find(pipeline, job)
+        with heeding(pipeline, job.provider):
+            search = find(pipeline, job)
     except ProviderError as error:
         with pipeline.engine.begin() as connection:
             wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
-            jobs.postpone(connection, job, wait, trouble=True)
+            readings.postpone(connection, job, wait, Trouble.UNREACHABLE)
         stop = error.kind is FailureKind.ACCOUNT
         return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}", stop=stop)
     match search.verdict:
@@ -133,7 +140,7 @@ def _searched(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent | None:
 
 
 def _wait_for_room(connection: Connection, job: jobs.JobRow, full: str) -> Sent:
-    jobs.postpone(connection, job, SUBMIT_RETRY_SECONDS, trouble=False)
+    readings.postpone(connection, job, SUBMIT_RETRY_SECONDS)
     return Sent(JobState.PREPARED, f"Job {job.job_key} waits: {full}.", no_room=True)
 
 
@@ -147,7 +154,8 @@ def _create(
     judged: bool,
 ) -> Sent:
     try:
-        receipt = provider.submit(submission)
+        with heeding(pipeline, job.provider):
+            receipt = provider.submit(submission)
     except OutcomeUnknown as error:
         return _not_known(pipeline, job, error, actor)
     except CallRefused as error:
@@ -259,7 +267,7 @@ def _not_sent(
         again: dict[str, object] = {"input_id": None} if gone else {}
         jobs.move(connection, job, JobState.PREPARED, values=again)
         wait = max(SUBMIT_RETRY_SECONDS, error.retry_after or 0.0)
-        jobs.postpone(connection, job, wait, trouble=True)
+        readings.postpone(connection, job, wait, Trouble.UNREACHABLE)
     # With a refusal that is not about the payload, the next job would fare no better.
     elsewhere = kind is FailureKind.REJECTED and not _speaks_of_the_payload(error)
     stop = kind is FailureKind.ACCOUNT or elsewhere

@@ -8,13 +8,14 @@ from extraction_pipeline.ledger.states import JobState
 @dataclass(frozen=True)
 class Sent:
     """How far a job came. `stop` says that the account, not the job, is at fault, `no_room` that as
-    much is under way as may be, and `given_back` how many requests need smaller jobs, because this
-    one was refused for its size."""
+    much is under way as may be, `paused` that the account was asked to wait, and `given_back` how
+    many requests need smaller jobs, because this one was refused for its size."""
 
     state: JobState
     cause: str | None = None
     stop: bool = False
     no_room: bool = False
+    paused: bool = False
     given_back: int = 0
 
     @property

@@ -102,8 +102,9 @@ def _submit(
         (report.submitted if outcome.submitted else report.waiting).append(job)
         if outcome.cause:
             report.causes.append(outcome.cause)
-        if outcome.stop or outcome.no_room:
-            # The account cannot pay, the key is bad or the queue is full: the others stay prepared.
+        if outcome.stop or outcome.no_room or outcome.paused:
+            # The account cannot pay or has to wait, the key is bad or the queue is full: the others
+            # stay as they are.
             report.stopped = outcome.stop
             report.waiting.extend(other for other, _ in steps[position + 1 :])
             return False

@@ -20,9 +20,13 @@ from dagster import (
 )
 
 from extraction_pipeline.collections.collection import Collection
-from extraction_pipeline.ledger.records import troubled_jobs, unreadable_documents
+from extraction_pipeline.collections.waiting_budget import shown
+from extraction_pipeline.ledger.records import unreadable_documents
 from extraction_pipeline.ledger.stages import Stage
+from extraction_pipeline.ledger.states import StuckReason
+from extraction_pipeline.ledger.stuck import StuckJob
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.watching import jobs_to_look_at
 from extraction_pipeline.orchestration.comparing import (
     NAMED_AT_MOST,
     Comparison,
@@ -32,6 +36,7 @@ from extraction_pipeline.orchestration.comparing import (
 )
 from extraction_pipeline.orchestration.partitions import submissions_asset
 from extraction_pipeline.orchestration.resource import PipelineResource
+from extraction_pipeline.reports.advice import advise_stuck
 
 UNREADABLE_NAMED_AT_MOST = 200
 
@@ -141,7 +146,9 @@ def _stuck_spec(collection: Collection) -> AssetCheckSpec:
     return AssetCheckSpec(
         "nothing_stuck",
         asset=submissions_asset(collection.name),
-        description="No batch job is held, unresolved, or without an end for more than 24 hours.",
+        description="No batch job is held, unresolved, open for longer than "
+        f"{shown(collection.waiting_budget)} (waiting_budget), or stands still; none has answers "
+        "that its provider is about to delete, which is an error and not a warning.",
     )
 
 
@@ -149,14 +156,41 @@ def _nothing_stuck(
     opened: Pipeline, instance: DagsterInstance, collection: str
 ) -> AssetCheckResult:
     with opened.engine.connect() as connection:
-        stuck = troubled_jobs(connection, collection, hours=24)
+        stuck = jobs_to_look_at(connection, opened, opened.collection(collection))
+    expiring = [one for one in stuck if StuckReason.RESULTS_EXPIRE in one.reasons]
     return AssetCheckResult(
         passed=not stuck,
-        severity=AssetCheckSeverity.WARN,
-        description=_counted({"batch jobs need a person's eye": len(stuck)}),
-        metadata={"batch_jobs": _named(stuck)},
+        severity=AssetCheckSeverity.ERROR if expiring else AssetCheckSeverity.WARN,
+        description=_counted(
+            {
+                "batch jobs need a person's eye": len(stuck),
+                "of them with answers that expire at the provider": len(expiring),
+            }
+        ),
+        metadata={
+            "batch_jobs": MetadataValue.json(
+                {"count": len(stuck), "first": [one.job_key for one in stuck[:NAMED_AT_MOST]]}
+            ),
+            "why": _why_stuck(stuck[:NAMED_AT_MOST]),
+        },
     )
 
 
-def _named(keys: Sequence[str]) -> MetadataValue:
-    return MetadataValue.json({"count": len(keys), "first": list(keys[:NAMED_AT_MOST])})
+def _why_stuck(stuck: Sequence[StuckJob]) -> MetadataValue:
+    names = ("job key", "state", "reason", "since", "what to do")
+    return MetadataValue.table(
+        [
+            TableRecord(
+                {
+                    "job key": one.job_key,
+                    "state": one.state.value,
+                    "reason": reason.value,
+                    "since": f"{one.created_at:%Y-%m-%d %H:%M %Z}",
+                    "what to do": advise_stuck(reason),
+                }
+            )
+            for one in stuck
+            for reason in one.reasons
+        ],
+        schema=TableSchema([TableColumn(name) for name in names]),
+    )

@@ -26,6 +26,7 @@ from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.announcements import attend
 from extraction_pipeline.lifecycle.pacing import next_run
+from extraction_pipeline.lifecycle.pausing import accounts
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import Reading, poll_due
 from extraction_pipeline.orchestration.jobs import (
@@ -120,7 +121,7 @@ def run_requests(
     The attempt is part of the run key, because a failed run blocks its key for ever.
     """
     with pipeline.engine.connect() as connection:
-        waiting = jobs.jobs_to_run(connection, RUNS_PER_TICK, versions)
+        waiting = jobs.jobs_to_run(connection, RUNS_PER_TICK, versions, accounts(pipeline))
     statuses = NOT_FINISHED_STATUSES if daemon else [DagsterRunStatus.STARTED]
     busy = _keys_with_run(instance, [job.job_key for job in waiting], statuses)
     requests: list[RunRequest] = []

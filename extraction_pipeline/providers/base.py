@@ -304,6 +304,10 @@ class BatchProvider(Protocol):
         """Where calls go, without credentials."""
 
     @property
+    def account(self) -> str:
+        """What all calls with this key at this address share, as a hash that tells neither."""
+
+    @property
     def limits(self) -> ProviderLimits:
         """What one job may hold."""
 

@@ -1,7 +1,19 @@
 """Errors of calls to a provider. Messages hold a status, a code and a request id, no bodies."""
 
+import math
+
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.providers.base import FailureKind
+
+LONGEST_RETRY_AFTER = 24 * 3600.0
+"""Seconds. A provider's longer wish is cut to this: a broken one must not park work for good."""
+
+
+def bounded_wait(seconds: float | None) -> float | None:
+    """A wish to be asked again later, in bounds; `None` for one that is no number."""
+    if seconds is None or math.isnan(seconds):
+        return None
+    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
 
 
 class ProviderError(ExtractionPipelineError):
@@ -26,7 +38,7 @@ class ProviderError(ExtractionPipelineError):
         self.http_status = http_status
         self.code = code
         self.request_id = request_id
-        self.retry_after = retry_after
+        self.retry_after = bounded_wait(retry_after)
 
 
 class CallRefused(ProviderError):

@@ -12,9 +12,7 @@ import requests
 import urllib3
 
 from extraction_pipeline.providers.base import FailureKind
-
-LONGEST_RETRY_AFTER = 24 * 3600.0
-"""Seconds. A provider's longer wish is cut to this: a broken header must not park work for good."""
+from extraction_pipeline.providers.errors import bounded_wait
 
 _TOKEN = re.compile(r"[A-Za-z0-9_.:/+=-]{1,200}")
 
@@ -74,9 +72,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | No
         if date.tzinfo is None:
             date = date.replace(tzinfo=UTC)
         seconds = (date - now).total_seconds()
-    if seconds is None:
-        return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER)
+    return bounded_wait(seconds)
 
 
 def _number(value: str | None, scale: float) -> float | None:

@@ -4,6 +4,7 @@ from extraction_pipeline.providers.base import ProviderLimits
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.http import HttpClient
+from extraction_pipeline.providers.identifiers import account_id
 from extraction_pipeline.providers.limits import narrowed
 
 
@@ -27,6 +28,18 @@ class HttpProvider:
     def base_url(self) -> str:
         """Where calls go, without credentials."""
         return self._endpoint.base_url
+
+    @property
+    def account(self) -> str:
+        """What all calls with this key at this address share, as a hash that tells neither."""
+        endpoint = self._endpoint
+        return account_id(
+            self._name,
+            endpoint.base_url,
+            endpoint.api_key,
+            endpoint.organization,
+            endpoint.project,
+        )
 
     @property
     def limits(self) -> ProviderLimits:

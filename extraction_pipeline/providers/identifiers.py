@@ -1,5 +1,6 @@
 """Names of ours and of a provider, in the form in which they travel."""
 
+import hashlib
 import re
 from urllib.parse import quote
 
@@ -11,6 +12,12 @@ def checked_job_key(job_key: str) -> str:
     if not _JOB_KEY.fullmatch(job_key):
         raise ValueError("a job key consists of 1 to 200 of A-Z, a-z, 0-9, '.', '_' and '-'")
     return job_key
+
+
+def account_id(*parts: str | None) -> str:
+    """A name for what all calls of one account share, from which no part can be told."""
+    joined = "\0".join(part or "" for part in ("account", *parts))
+    return hashlib.sha256(joined.encode()).hexdigest()[:16]
 
 
 def path_segment(identifier: str) -> str:

@@ -42,7 +42,7 @@ from extraction_pipeline.providers.errors import (
 )
 from extraction_pipeline.providers.exchange_folder import ExchangeFolder, open_exchange_folder
 from extraction_pipeline.providers.folder_endpoint import SETTING, FolderEndpoint
-from extraction_pipeline.providers.identifiers import checked_job_key
+from extraction_pipeline.providers.identifiers import account_id, checked_job_key
 from extraction_pipeline.providers.limits import narrowed
 from extraction_pipeline.providers.outside_results import NotWhole, whole_lines
 from extraction_pipeline.providers.outside_translation import decode_result, encode_request
@@ -94,6 +94,11 @@ class OutsideProvider:
     def base_url(self) -> str:
         """The folder, as a path or URL."""
         return self._place or ""
+
+    @property
+    def account(self) -> str:
+        """The folder, as a hash."""
+        return account_id(NAME, self.base_url)
 
     @property
     def limits(self) -> ProviderLimits:

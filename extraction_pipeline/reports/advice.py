@@ -1,7 +1,7 @@
 """What a person can do about documents that are not published: one line for each reason. Pure."""
 
 from extraction_pipeline.documents.readable import UnreadableReason
-from extraction_pipeline.ledger.states import DocumentStatus, JobState, NoAnswer
+from extraction_pipeline.ledger.states import DocumentStatus, JobState, NoAnswer, StuckReason
 from extraction_pipeline.ledger.summary import Reason
 from extraction_pipeline.providers.base import AnswerOutcome
 
@@ -52,6 +52,30 @@ _WAITING_AFTER: dict[str, str] = {
     "too_large_for_provider": "Its job was too large: the next `run` or night makes smaller ones.",
     "text_not_stored": "Its text is not in the store: restore that from a backup, then run again.",
 }
+
+
+_STUCK: dict[StuckReason, str] = {
+    StuckReason.RESULTS_EXPIRE: "The provider deletes its answers soon: collect it now, by the "
+    "sensor of `dev` or the job collect_batch, or fetch them there by hand.",
+    StuckReason.HELD: "A person must decide: look for it at the provider, then run the job "
+    "resolve_submission, adopt_batch or give_up_batch with its key.",
+    StuckReason.UNRESOLVED: "Whether the provider has it is not known: the sensor searches for it, "
+    "and nothing is sent again before that is known.",
+    StuckReason.OVER_BUDGET: "Open for longer than the waiting_budget in the YAML: look at the "
+    "provider; it is not sent again by itself. The job cancel_batch stops it.",
+    StuckReason.NOT_MOVING: "The provider has said the same of it for half of the waiting_budget: "
+    "look there; the job cancel_batch stops it.",
+    StuckReason.CALLS_FAIL: "Calls about it keep failing: look at the sensor's log for the cause.",
+    StuckReason.NOT_LOOKED_AT: "No process has looked at it for an hour: start `dev` or the "
+    "daemon, and switch on the sensor batch_status.",
+    StuckReason.ACCOUNT_PAUSED: "The provider tells this account to wait, again and again: check "
+    "its limits there, or wait.",
+}
+
+
+def advise_stuck(reason: StuckReason) -> str:
+    """What to do about a batch job that needs a person's eye for this reason."""
+    return _STUCK[reason]
 
 
 def advise_unreadable(reason: str) -> str:

@@ -33,6 +33,7 @@ TABLES = (
     "audit_events",
     "batch_items",
     "batch_jobs",
+    "account_pauses",
     "extraction_versions",
     "document_revisions",
     "document_sources",

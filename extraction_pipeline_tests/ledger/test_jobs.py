@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.database import open_engine
-from extraction_pipeline.ledger.records import troubled_jobs
+from extraction_pipeline.ledger.readings import due_readings
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline_tests.ledger.rows import HASH, insert
 
@@ -146,23 +146,5 @@ def test_jobs_are_read_the_longest_due_first(engine: Engine, version: int) -> No
                 {"minutes": minutes, "key": str(minutes)},
             )
     with engine.connect() as connection:
-        due = jobs.jobs_in(connection, [JobState.SUBMITTED], due_only=True, limit=2)
-    assert [job.job_key for job in due] == ["3", "2"]
-
-
-def test_a_job_that_is_stuck_or_not_certain_is_named(engine: Engine, version: int) -> None:
-    """Field reports 12, 51: pending for more than a day, and nobody told."""
-    for state in ("submitted", "unresolved", "held", "published", "ended"):
-        made(engine, version, state)
-    with engine.begin() as connection:
-        assert troubled_jobs(connection, "notes", hours=26) == ["key-unresolved", "key-held"]
-        connection.execute(
-            text("UPDATE extraction.batch_jobs SET created_at = now() - interval '27 hours'")
-        )
-        assert troubled_jobs(connection, "notes", hours=26) == [
-            "key-submitted",
-            "key-unresolved",
-            "key-held",
-            "key-ended",
-        ]
-        assert troubled_jobs(connection, "others", hours=26) == []
+        due = due_readings(connection, [], per_provider=2)
+    assert [(one.job.job_key, one.open_jobs) for one in due] == [("3", 4), ("2", 4)]

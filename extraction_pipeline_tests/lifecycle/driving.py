@@ -133,6 +133,10 @@ class Driven:
         with self.pipeline.engine.begin() as connection:
             connection.execute(text(statement), values)
 
+    def pause_ends(self) -> None:
+        """Let the pauses of all accounts be over, just now."""
+        self.execute("UPDATE extraction.account_pauses SET until = now() WHERE until > now()")
+
     def later(self, hours: float, job_id: int | None = None) -> None:
         """Let the create calls of jobs, or of one, lie so many hours further back."""
         back = {"back": hours * 3600, "job": job_id}

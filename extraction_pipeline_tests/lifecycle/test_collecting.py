@@ -183,6 +183,7 @@ def test_results_that_cannot_be_fetched_are_fetched_later(
         with pytest.raises(Exception, match="local: GET /files/"):
             driven.collect(job_id)
         assert driven.job(job_id).state is JobState.ENDED
+        driven.pause_ends()
     assert driven.collect(job_id)[1].landed == 2
 
 

@@ -66,6 +66,7 @@ def test_two_senders_at_once_do_not_share_the_last_place(
     driven.scan()
     proxy.plan(CREATE, answer(429), times=1)
     jobs = driven.submit().jobs  # none is at the provider
+    driven.pause_ends()
     threads = [threading.Thread(target=driven.resolve, args=(job_id,)) for job_id in jobs]
     for thread in threads:
         thread.start()

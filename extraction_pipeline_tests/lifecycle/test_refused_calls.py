@@ -67,6 +67,7 @@ def test_a_limit_on_calls_waits_as_long_as_the_provider_asks(
             "SELECT extract(epoch FROM due_at - now()) FROM extraction.batch_jobs"
         )
         assert 480 < wait[0] <= 500
+        driven.pause_ends()
         driven.resolve(job_id)
     assert proxy.count(UPLOAD) == 1  # what lies there need not be brought again
     assert len(driven.finished(job_id).published) == 2
@@ -84,6 +85,7 @@ def test_an_overloaded_upload_is_tried_again_later(
     assert (driven.job(job_id).state, proxy.count(CREATE)) == (JobState.PREPARED, 0)
     (wait,) = driven.rows("SELECT extract(epoch FROM due_at - now()) FROM extraction.batch_jobs")
     assert 80 < wait[0] <= 90
+    driven.pause_ends()
     assert driven.resolve(job_id).state is JobState.SUBMITTED
 
 

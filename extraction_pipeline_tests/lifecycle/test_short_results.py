@@ -126,7 +126,9 @@ def test_a_row_of_a_failed_request_is_not_taken_for_one_that_was_completed(
     proxy.plan(POLL, saying(request_counts=counts), times=None)
     job_id = ended(driven, workplace, 5)
     driven.execute(
-        "UPDATE extraction.batch_jobs SET trouble_count = :patience", patience=SHORT_PATIENCE
+        "UPDATE extraction.batch_jobs"
+        " SET troubles = jsonb_build_object('short_results', :patience)",
+        patience=SHORT_PATIENCE,
     )
     _, landing = driven.collect(job_id)
     assert (landing.landed, landing.unasked, landing.missing) == (4, 1, 1)

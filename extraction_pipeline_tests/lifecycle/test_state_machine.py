@@ -347,8 +347,11 @@ class AnyOrder(RuleBasedStateMachine):
         self.driven.scan()
 
     def _jobs(self, *states: JobState) -> list[jobs.JobRow]:
-        with self.driven.pipeline.engine.connect() as connection:
-            return jobs.jobs_in(connection, states)
+        found = self.driven.rows(
+            "SELECT id FROM extraction.batch_jobs WHERE state::text = ANY(:states) ORDER BY id",
+            states=[state.value for state in states],
+        )
+        return [self.driven.job(row[0]) for row in found]
 
     def _publish(self, job_id: int) -> None:
         self.published.update(self.driven.publish(job_id).published)

@@ -143,9 +143,9 @@ def test_of_many_the_first_are_named_and_all_are_counted(
         ("state = state", False),
         ("state = 'unresolved', created_at = now() - interval '1 minute'", True),
         ("state = 'held'", True),
-        ("created_at = now() - interval '23 hours'", False),
-        ("created_at = now() - interval '25 hours'", True),
-        ("state = 'published', created_at = now() - interval '25 hours'", False),
+        ("created_at = now() - interval '25 hours'", False),
+        ("created_at = now() - interval '27 hours'", True),
+        ("state = 'published', created_at = now() - interval '27 hours'", False),
     ],
 )
 def test_a_job_that_needs_a_person_is_named(installed: Installed, change: str, stuck: bool) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.errors import LONGEST_RETRY_AFTER
 from extraction_pipeline.providers.http_failures import (
-    LONGEST_RETRY_AFTER,
     failure_kind,
     proves_refusal,
     retry_after_seconds,

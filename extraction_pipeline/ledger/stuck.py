@@ -1,0 +1,107 @@
+"""Batch jobs that need a person's eye, and why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, text
+
+from extraction_pipeline.ledger.pauses import LASTING_SECONDS
+from extraction_pipeline.ledger.states import JobState, StuckReason
+
+FAILURES_IN_A_ROW = 10
+
+
+@dataclass(frozen=True)
+class StuckJob:
+    """A job, the reasons for looking at it, the gravest first, and since when it is open.
+
+    `results_until` is when its provider deletes the answers, where that is known.
+    """
+
+    job_key: str
+    collection: str
+    version: str
+    provider: str
+    state: JobState
+    reasons: tuple[StuckReason, ...]
+    created_at: datetime
+    results_until: datetime | None
+
+
+def stuck_jobs(
+    connection: Connection,
+    collection: str,
+    *,
+    budget: timedelta,
+    retention_days: Mapping[str, int],
+    accounts: Sequence[str] = (),
+) -> list[StuckJob]:
+    """Jobs of a collection that need a person's eye, in order of creation.
+
+    `budget` is how long one may be open, `retention_days` how long a provider keeps answers,
+    counted from submission, which is the earliest that any counts from.
+    """
+    rows = connection.execute(
+        text("""
+            WITH kept AS (
+                SELECT * FROM unnest(CAST(:providers AS text[]), CAST(:days AS int[]))
+                              AS k(provider, days)
+            ), open AS (
+                SELECT j.*, v.collection, v.name AS version,
+                       j.submitted_at + make_interval(days => k.days) AS results_until,
+                       make_interval(days => k.days) AS kept_for
+                FROM extraction.batch_jobs j
+                JOIN extraction.extraction_versions v ON v.id = j.version_id
+                LEFT JOIN kept k ON k.provider = j.provider AND j.job_id IS NOT NULL
+                     AND j.state IN ('submitted', 'ended', 'held', 'unresolved')
+                WHERE v.collection = :collection
+                  AND j.state NOT IN ('published', 'rejected', 'failed')
+            ), judged AS (
+                SELECT *, array_remove(ARRAY[
+                    CASE WHEN results_until - least(kept_for / 4, interval '7 days') < now()
+                         THEN 'results_expire' END,
+                    CASE WHEN state IN ('held', 'unresolved') THEN state::text END,
+                    CASE WHEN created_at < now() - :budget THEN 'over_waiting_budget' END,
+                    CASE WHEN state = 'submitted' AND moved_at < now() - :budget / 2
+                         THEN 'not_moving' END,
+                    CASE WHEN trouble_count >= :failures
+                              OR failing_since < now() - interval '1 hour'
+                         THEN 'calls_fail' END,
+                    CASE WHEN state = 'submitted' AND due_at < now() - interval '1 hour'
+                         THEN 'not_looked_at' END,
+                    CASE WHEN state <> 'collected' AND EXISTS (
+                             SELECT FROM extraction.account_pauses p
+                             WHERE p.provider = open.provider AND p.account = ANY(:accounts)
+                               AND p.until > now() AND p.since < now() - :lasting)
+                         THEN 'account_paused' END
+                ], NULL) AS reasons
+                FROM open
+            )
+            SELECT job_key, collection, version, provider, state::text, reasons, created_at,
+                   results_until
+            FROM judged WHERE cardinality(reasons) > 0 ORDER BY id
+        """),
+        {
+            "collection": collection,
+            "budget": budget,
+            "providers": list(retention_days),
+            "days": list(retention_days.values()),
+            "accounts": list(accounts),
+            "failures": FAILURES_IN_A_ROW,
+            "lasting": timedelta(seconds=LASTING_SECONDS),
+        },
+    )
+    return [
+        StuckJob(
+            job_key=row.job_key,
+            collection=row.collection,
+            version=row.version,
+            provider=row.provider,
+            state=JobState(row.state),
+            reasons=tuple(map(StuckReason, row.reasons)),
+            created_at=row.created_at,
+            results_until=row.results_until,
+        )
+        for row in rows
+    ]
