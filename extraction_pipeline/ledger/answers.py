@@ -42,11 +42,13 @@ class StoredAnswer:
     byte_length: int
     body_hash: str
     schema_version: str
+    late: bool = False
+    """Whether its job had been given up when it came."""
 
 
 @dataclass(frozen=True)
 class ExtractionRow:
-    """A valid answer on its way to be published. `body` is JSON text."""
+    """A valid answer on its way to be published. `body` is JSON text, `late` as in an answer."""
 
     raw_id: int
     item_id: int
@@ -57,6 +59,7 @@ class ExtractionRow:
     body_hash: str
     evidence_found: int
     evidence_total: int
+    late: bool = False
 
 
 def add_result_file(
@@ -106,11 +109,13 @@ def land(
 ) -> int:
     """Store answers with what they cost, and move their members to `answered`.
 
-    An answer that is there stays, and so does its cost. An outcome of `unasked`, where no model was
-    asked, used no tokens unless it says so.
+    Returns how many came. One of a member that was given up or superseded is kept all the same, and
+    leaves it in its state. An answer that is there stays, and so does its cost. An outcome of
+    `unasked`, where no model was asked, used no tokens unless it says so.
     """
-    return connection.execute(
-        text("""
+    return int(
+        connection.execute(
+            text("""
             WITH landed AS (
                 INSERT INTO extraction.raw_responses
                     (item_id, result_file_id, byte_offset, byte_length, body_hash, schema_version,
@@ -145,29 +150,32 @@ def land(
                        ON p.currency IS NOT NULL AND u.input_tokens IS NOT NULL
                           AND u.output_tokens IS NOT NULL
                 ON CONFLICT (item_id) DO NOTHING
+            ), answered AS (
+                UPDATE extraction.batch_items i SET state = 'answered', updated_at = now()
+                FROM landed WHERE i.id = landed.item_id AND i.state = 'claimed'
             )
-            UPDATE extraction.batch_items i SET state = 'answered', updated_at = now()
-            FROM landed WHERE i.id = landed.item_id AND i.state = 'claimed'
+            SELECT count(*) FROM landed
         """),
-        {
-            "file": result_file_id,
-            "schema": schema_version,
-            "items": [row.item_id for row in rows],
-            "offsets": [row.byte_offset for row in rows],
-            "lengths": [row.byte_length for row in rows],
-            "hashes": [row.body_hash for row in rows],
-            "outcomes": [row.outcome for row in rows],
-            "statuses": [row.http_status for row in rows],
-            "requests": [row.request_id for row in rows],
-            "models": [row.model for row in rows],
-            "inputs": [row.input_tokens for row in rows],
-            "outputs": [row.output_tokens for row in rows],
-            "unasked": sorted(unasked),
-            "input_price": price.input if price else None,
-            "output_price": price.output if price else None,
-            "currency": price.currency if price else None,
-        },
-    ).rowcount
+            {
+                "file": result_file_id,
+                "schema": schema_version,
+                "items": [row.item_id for row in rows],
+                "offsets": [row.byte_offset for row in rows],
+                "lengths": [row.byte_length for row in rows],
+                "hashes": [row.body_hash for row in rows],
+                "outcomes": [row.outcome for row in rows],
+                "statuses": [row.http_status for row in rows],
+                "requests": [row.request_id for row in rows],
+                "models": [row.model for row in rows],
+                "inputs": [row.input_tokens for row in rows],
+                "outputs": [row.output_tokens for row in rows],
+                "unasked": sorted(unasked),
+                "input_price": price.input if price else None,
+                "output_price": price.output if price else None,
+                "currency": price.currency if price else None,
+            },
+        ).scalar_one()
+    )
 
 
 def answers_of_job(connection: Connection, job: int) -> Iterator[list[StoredAnswer]]:
@@ -177,12 +185,15 @@ def answers_of_job(connection: Connection, job: int) -> Iterator[list[StoredAnsw
         rows = connection.execute(
             text("""
                 SELECT r.id, i.id, i.document_id, d.document_hash, i.text_hash, f.content_hash,
-                       r.byte_offset, r.byte_length, r.body_hash, r.schema_version
+                       r.byte_offset, r.byte_length, r.body_hash, r.schema_version,
+                       i.state <> 'answered' AS late
                 FROM extraction.raw_responses r
                 JOIN extraction.batch_items i ON i.id = r.item_id
                 JOIN extraction.documents d ON d.id = i.document_id
                 JOIN extraction.result_files f ON f.id = r.result_file_id
-                WHERE i.batch_job_id = :job AND i.state = 'answered' AND r.id > :last
+                WHERE i.batch_job_id = :job AND r.id > :last
+                  AND (i.state = 'answered'
+                       OR (i.state IN ('failed', 'released') AND i.failure_reason = 'given_up'))
                 ORDER BY r.id LIMIT :chunk
             """),
             {"job": job, "last": last, "chunk": CHUNK},
@@ -264,7 +275,8 @@ def publish(
         text("""
             UPDATE extraction.batch_items i
             SET state = 'published', failure_kind = NULL, failure_reason = NULL, updated_at = now()
-            WHERE id = ANY(:items) AND (state = 'answered' OR (state = 'failed' AND NOT EXISTS (
+            WHERE id = ANY(:items) AND (state = 'answered' OR (
+                state IN ('failed', 'released') AND NOT EXISTS (
                 SELECT FROM extraction.batch_items o
                 WHERE o.document_id = i.document_id AND o.version_id = i.version_id
                   AND o.state IN ('claimed', 'answered', 'published'))))
@@ -274,12 +286,26 @@ def publish(
     return changed
 
 
+STANDS = (
+    "({item}.state = 'published') DESC, ({item}.state <> 'superseded') DESC, {item}.attempt DESC"
+)
+"""Order in which the answers about one document at one version count: the published one, then the
+latest that was not superseded."""
+
+
 @dataclass(frozen=True)
 class RecordRow:
     """What the materializations of one document at one version say."""
 
     document_hash: str
     attempt: int
+    state: str
+    failure_kind: str | None
+    failure_reason: str | None
+    last_sent: bool
+    """Whether no later request about the document reached a provider."""
+    answer_stands: bool
+    """Whether no other answer about the document counts before this one."""
     custom_id: str | None
     document_key: str | None
     text_hash: str
@@ -309,7 +335,19 @@ def record_rows(
     while True:
         rows = connection.execute(
             text(f"""
-                SELECT i.id, d.document_hash, i.attempt, i.custom_id, i.document_key, i.text_hash,
+                SELECT i.id, d.document_hash, i.attempt, i.state::text, i.failure_kind,
+                       i.failure_reason,
+                       NOT EXISTS (
+                           SELECT FROM extraction.batch_items o
+                           JOIN extraction.batch_jobs oj ON oj.id = o.batch_job_id
+                           WHERE o.document_id = i.document_id AND o.version_id = i.version_id
+                             AND o.attempt > i.attempt AND oj.job_id IS NOT NULL),
+                       i.id = (
+                           SELECT o.id FROM extraction.batch_items o
+                           JOIN extraction.raw_responses ro ON ro.item_id = o.id
+                           WHERE o.document_id = i.document_id AND o.version_id = i.version_id
+                           ORDER BY {STANDS.format(item="o")} LIMIT 1) IS TRUE,
+                       i.custom_id, i.document_key, i.text_hash,
                        r.body_hash, r.outcome, r.http_status, r.request_id, r.model,
                        r.input_tokens, r.output_tokens, c.amount, c.currency, r.received_at,
                        e.body_hash, e.schema_version, e.evidence_found, e.evidence_total,

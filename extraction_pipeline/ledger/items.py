@@ -41,8 +41,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Member:
-    """What collecting needs of a member: whether it still waits for an answer, and where the answer
-    that landed lies, as (result file id, byte offset)."""
+    """What collecting needs of a member: whether it still takes an answer, if only to keep it, and
+    where the answer that landed lies, as (result file id, byte offset)."""
 
     item_id: int
     waits: bool
@@ -90,7 +90,8 @@ def set_keys(connection: Connection, keys: Sequence[ItemKeys]) -> int:
 
 
 def fail_items(connection: Connection, failures: Sequence[Failure]) -> int:
-    """End open members as failed, or released. The kind decides about another attempt."""
+    """End members that are open, or were given up, as failed or released. The kind decides about
+    another attempt."""
     return connection.execute(
         text("""
             UPDATE extraction.batch_items i
@@ -99,7 +100,9 @@ def fail_items(connection: Connection, failures: Sequence[Failure]) -> int:
                 failure_kind = f.kind, failure_reason = f.reason, updated_at = now()
             FROM unnest(CAST(:items AS bigint[]), CAST(:kinds AS text[]), CAST(:reasons AS text[]))
                  AS f(item_id, kind, reason)
-            WHERE i.id = f.item_id AND i.state IN ('claimed', 'answered')
+            WHERE i.id = f.item_id
+              AND (i.state IN ('claimed', 'answered')
+                   OR (i.state IN ('failed', 'released') AND i.failure_reason = 'given_up'))
         """),
         {
             "items": [failure.item_id for failure in failures],
@@ -179,8 +182,11 @@ def _members_by(
         return {}
     rows = connection.execute(
         text(f"""
-            SELECT {column} AS name, i.id, i.state = 'claimed' AS waits, r.result_file_id,
-                   r.byte_offset
+            SELECT {column} AS name, i.id, r.result_file_id, r.byte_offset,
+                   r.id IS NULL
+                   AND (i.state IN ('claimed', 'superseded')
+                        OR (i.state IN ('failed', 'released')
+                            AND i.failure_reason = 'given_up')) AS waits
             FROM extraction.batch_items i
             JOIN extraction.documents d ON d.id = i.document_id
             LEFT JOIN extraction.raw_responses r ON r.item_id = i.id

@@ -15,7 +15,7 @@ from extraction_pipeline.ledger.pauses import NOT_PAUSED
 from extraction_pipeline.ledger.states import Trouble
 
 LATE = """(j.state IN ('failed', 'published') AND j.failure_code = 'given_up'
-           AND j.job_id IS NOT NULL)"""
+           AND j.job_id IS NOT NULL AND j.collected_at > now() - interval '45 days')"""
 """Condition on a job `j` that was given up and is still looked at, now and then."""
 
 

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, text
 
+from extraction_pipeline.ledger.answers import STANDS
+
 CHUNK = 1000
 
 
@@ -60,7 +62,7 @@ _PASSED = {
                OR r.received_at < now() - interval '30 minutes'
         FROM extraction.documents d {_JOBS}
         JOIN extraction.raw_responses r ON r.item_id = i.id
-        WHERE d.id = ANY(:ids) {_LATEST}
+        WHERE d.id = ANY(:ids) ORDER BY d.id, i.version_id, {STANDS.format(item="i")}
     """,
     Stage.EXTRACTIONS: f"""
         SELECT d.document_hash, v.name, e.body_hash, j.id,

@@ -148,6 +148,7 @@ class AuditEvent(StrEnum):
     INPUT_WITHDRAWN = "input_withdrawn"
     JOB_HELD = "job_held"
     JOB_GIVEN_UP = "job_given_up"
+    LATE_RESULTS = "late_results"
     JOB_REJECTED = "job_rejected"
     JOB_ENDED = "job_ended"
     JOB_COLLECTED = "job_collected"

@@ -84,6 +84,8 @@ def mark_submitted(
             "provider_state": safe_token(provider_state),
             "submit_http_status": http_status,
             "submit_request_id": request_id,
+            "failure_kind": None,
+            "failure_code": None,
             **jobs.WELL,
         },
         stamp="submitted_at",

@@ -4,12 +4,13 @@ documents that ended without a record. Each decision is kept with its reason."""
 from collections.abc import Sequence
 
 from extraction_pipeline.errors import LedgerError
-from extraction_pipeline.ledger import items, jobs, provider_jobs
+from extraction_pipeline.ledger import items, jobs, provider_jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
 from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.adoption import mark_submitted
+from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.http_failures import safe_token
@@ -20,9 +21,10 @@ OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
 def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, reason: str) -> None:
     """Take a batch that a person found at the provider for the one of this job.
 
-    From here on it is polled and collected as any other. Its results prove whose it is: rows of
-    another job land nowhere. Raises `LedgerError` for a job that is not held or unresolved, and for
-    a batch of another job; `ProviderError` where the provider does not know the batch.
+    From here on it is polled and collected as any other, also where the job was given up before any
+    was found. Its results prove whose it is: rows of another job land nowhere. Raises `LedgerError`
+    for a job that is not held, unresolved or given up, and for a batch of another job;
+    `ProviderError` where the provider does not know the batch.
     """
     with job_lock(pipeline.engine, job_id) as held:
         with pipeline.engine.connect() as connection:
@@ -82,7 +84,8 @@ def cancel(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> str:
 
 def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
     """Let the members of a held job that have no answer end with a counted attempt, so that they
-    may be asked about again; returns how many. What has been answered is published.
+    may be asked about again; returns how many. What has been answered is published, and so is what
+    comes after all, where no other answer was published by then.
 
     Raises `LedgerError` for a job that is not held.
     """
@@ -100,9 +103,10 @@ def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
             connection,
             job,
             JobState.COLLECTED if ended < job.request_count and job.job_id else JobState.FAILED,
-            values={"failure_kind": FailureKind.TRANSPORT.value, "failure_code": "given_up"},
+            values={"failure_kind": FailureKind.TRANSPORT.value, "failure_code": GIVEN_UP},
             stamp="collected_at",
         )
+        readings.postpone(connection, job, LOOK_SECONDS)
         note(
             connection,
             AuditEvent.JOB_GIVEN_UP,
@@ -145,8 +149,10 @@ def release(
 
 
 def _require_unknown_fate(job: jobs.JobRow, held: bool) -> None:
-    if not held or job.state not in OF_UNKNOWN_FATE:
+    given_up = (job.state, job.failure_code, job.job_id) == (JobState.FAILED, GIVEN_UP, None)
+    if not held or not (given_up or job.state in OF_UNKNOWN_FATE):
         raise LedgerError(
             f"Job {job.job_key} is {job.state.value}, or another run is at work on it.",
-            remedy="Only a job that is held or unresolved can be given a batch.",
+            remedy="Only a job that is held or unresolved, or that was given up, can be given a "
+            "batch.",
         )

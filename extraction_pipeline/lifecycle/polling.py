@@ -15,6 +15,7 @@ from extraction_pipeline.errors import (
 from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
+from extraction_pipeline.lifecycle import late_results
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heeding
@@ -55,10 +56,16 @@ class Reading:
 
 
 def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, open_jobs: int = 1) -> Reading:
-    """Read a submitted job once. A failed call moves nothing: the job is read again later, and held
-    for a person if the provider does not know it for long. `open_jobs` of its account are waited
-    for, which bounds how often each is read."""
+    """Read a submitted job once, or one that was given up.
+
+    A failed call moves nothing: the job is read again later, and held for a person if the provider
+    does not know it for long. `open_jobs` of its account are waited for, which bounds how often
+    each is read.
+    """
     settings = pipeline.settings
+    if job.state is not JobState.SUBMITTED:
+        came = late_results.look(pipeline, job, actor)
+        return Reading(job.job_key, came is True, paused=came is None)
     try:
         with heeding(pipeline, job.provider):
             status = pipeline.provider(job.provider).status(job.job_id or "")

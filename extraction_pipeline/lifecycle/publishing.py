@@ -17,6 +17,7 @@ from extraction_pipeline.errors import LedgerError, StoreError
 from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
+from extraction_pipeline.ledger.late import still_wanted
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.ledger.versions import VersionRow, find_version, version_by_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -48,13 +49,15 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Publication:
-    """What one pass published. `failed` counts answers that did not become an extraction, `missing`
+    """What one pass published. `failed` counts answers that did not become an extraction,
+    `superseded` valid ones of documents that have a record by another answer, `missing`
     names documents without a stored answer, and `lost` those of which the store does not hold what
     it should."""
 
     published: list[str] = field(default_factory=list)
     changed: int = 0
     failed: int = 0
+    superseded: int = 0
     missing: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
@@ -81,7 +84,9 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
         provider = pipeline.provider(job.provider)
         with pipeline.engine.connect() as reading:
             for chunk in answers.answers_of_job(reading, job.id):
-                _publish_chunk(pipeline, provider, kind, job.version_id, chunk, run_id, result)
+                _publish_chunk(
+                    pipeline, provider, kind, job.version_id, chunk, run_id, result, job.collection
+                )
         if result.lost:
             raise StoreError(
                 f"Job {job.job_key}: {len(result.lost)} answers wait, because the store does not "
@@ -97,7 +102,11 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
                 AuditEvent.JOB_PUBLISHED,
                 run_id or "command line",
                 job=job.id,
-                details={"published": len(result.published), "failed": result.failed},
+                details={
+                    "published": len(result.published),
+                    "failed": result.failed,
+                    "superseded": result.superseded,
+                },
             )
         crash_point(CrashPoint.PUBLISHED)
     return result
@@ -142,10 +151,12 @@ def _publish_chunk(
     chunk: Sequence[answers.StoredAnswer],
     run_id: str | None,
     result: Publication,
+    arrived_in: str | None = None,
 ) -> None:
+    """Publish answers that `arrived_in` a collection for the first time, or again without it."""
     rows: list[answers.ExtractionRow] = []
     failures: list[items.Failure] = []
-    hashes: list[str] = []
+    hashes: dict[int, str] = {}
     lost = 0
     for answer, line in _with_lines(pipeline, chunk):
         try:
@@ -161,13 +172,17 @@ def _publish_chunk(
             failures.append(judged)
         else:
             rows.append(judged)
-            hashes.append(answer.document_hash)
+            hashes[judged.item_id] = answer.document_hash
     crash_point(CrashPoint.ANSWERS_JUDGED)
     with pipeline.engine.begin() as connection:
-        result.changed += answers.publish(connection, version_id, rows, run_id)
+        wanted = rows
+        if arrived_in is not None:
+            wanted = still_wanted(connection, arrived_in, version_id, rows)
+        result.changed += answers.publish(connection, version_id, wanted, run_id)
         items.fail_items(connection, failures)
     crash_point(CrashPoint.PARTLY_PUBLISHED)
-    result.published.extend(hashes)
+    result.published.extend(hashes[row.item_id] for row in wanted)
+    result.superseded += len(rows) - len(wanted)
     result.failed += len(failures)
 
 
@@ -232,6 +247,7 @@ def _judge(
         body_hash=hashlib.sha256(body).hexdigest(),
         evidence_found=evidence.found,
         evidence_total=evidence.total,
+        late=answer.late,
     )
 
 

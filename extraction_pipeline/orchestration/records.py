@@ -64,8 +64,10 @@ def document_records(
 
 
 def submission_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
-    """One materialization for every document whose request the provider has."""
+    """One materialization for every document whose last request this is and the provider has."""
     for row in rows:
+        if not row.last_sent:
+            continue
         yield AssetMaterialization(
             asset_key=submissions_asset(job.collection),
             partition=extraction_key(row.document_hash, job.version_name),
@@ -88,9 +90,9 @@ def submission_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Recor
 
 
 def response_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
-    """One materialization for every document whose raw response is stored."""
+    """One materialization for every document whose raw response is stored and counts."""
     for row in rows:
-        if row.raw_hash is not None:
+        if row.answer_stands:
             yield AssetMaterialization(
                 asset_key=responses_asset(job.collection),
                 partition=extraction_key(row.document_hash, job.version_name),

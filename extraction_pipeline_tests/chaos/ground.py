@@ -133,8 +133,12 @@ class Work:
 
     def _jobs(self, *states: JobState) -> list[jobs.JobRow]:
         with self.pipeline.engine.connect() as connection:
-            found = jobs.jobs_in(connection, list(states))
-        return [job for job in found if job.collection == self.name]
+            found = [
+                job
+                for key in jobs.unfinished(connection)
+                if (job := jobs.job_by_key(connection, key)) is not None
+            ]
+        return [job for job in found if job.collection == self.name and job.state in states]
 
 
 Step = Callable[[Work], None]
