@@ -132,13 +132,14 @@ class Work:
         self.record_results()
 
     def _jobs(self, *states: JobState) -> list[jobs.JobRow]:
+        statement = text("""
+            SELECT id FROM extraction.batch_jobs
+            WHERE state = ANY(CAST(:states AS extraction.job_state[])) ORDER BY id
+        """)
         with self.pipeline.engine.connect() as connection:
-            found = [
-                job
-                for key in jobs.unfinished(connection)
-                if (job := jobs.job_by_key(connection, key)) is not None
-            ]
-        return [job for job in found if job.collection == self.name and job.state in states]
+            ids = connection.execute(statement, {"states": [state.value for state in states]})
+            found = [jobs.job_by_id(connection, job) for job in ids.scalars().all()]
+        return [job for job in found if job.collection == self.name]
 
 
 Step = Callable[[Work], None]
