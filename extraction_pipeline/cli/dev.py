@@ -13,9 +13,16 @@ from extraction_pipeline.cli.signals import importing
 @click.option(
     "--port", type=int, default=3000, show_default=True, help="Its port; 0 for any free one."
 )
+@click.option(
+    "--webhooks-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port of this machine for webhooks; 0 for any free one.",
+)
 @corpus_option
-def dev(host: str, port: int, corpus: Path | None) -> None:
-    """Run everything on this machine: database, batch server, Dagster UI and daemon.
+def dev(host: str, port: int, webhooks_port: int, corpus: Path | None) -> None:
+    """Run everything on this machine: database, batch server, webhooks, Dagster UI and daemon.
 
     Ctrl-C ends all that it started. State is kept, and work goes on with the next start. Should
     one of them end by itself, the others are ended too.
@@ -26,4 +33,4 @@ def dev(host: str, port: int, corpus: Path | None) -> None:
     """
     with importing():
         from extraction_pipeline.cli.development import develop
-    develop(host, port, corpus)
+    develop(host, port, webhooks_port, corpus)

@@ -17,15 +17,21 @@ from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.errors import ConfigurationError, ExtractionPipelineError
 from extraction_pipeline.installation.corpus import choose_corpus
 from extraction_pipeline.installation.dagster_processes import DagsterProcesses
+from extraction_pipeline.installation.local_receiver import local_receiver
 from extraction_pipeline.installation.sharing import try_lock
-from extraction_pipeline.installation.stack import local_stack, make_home, watched_services
+from extraction_pipeline.installation.stack import (
+    announced_to,
+    local_stack,
+    make_home,
+    watched_services,
+)
 from extraction_pipeline.settings import Settings, load_settings
 
 WATCH_SECONDS = 1.0
 LOCK = "dev.lock"
 
 
-def develop(host: str, port: int, corpus: Path | None) -> None:
+def develop(host: str, port: int, webhooks_port: int, corpus: Path | None) -> None:
     """Run everything until Ctrl-C, or until a part of it ends. Raises `ConfigurationError` for an
     address that cannot be used, and for a second one over the same home."""
     given = read_settings()
@@ -36,14 +42,19 @@ def develop(host: str, port: int, corpus: Path | None) -> None:
     make_home(given.home)
     with _alone(given.home) as lock:
         _choose_corpus(given, corpus)
-        with local_stack(load_settings()) as settings:
+        with (
+            local_stack(load_settings()) as settings,
+            local_receiver(settings, webhooks_port, announced_to(given)) as receiver,
+        ):
             click.echo(f"State: {settings.home}")
             click.echo(f"Batch server: {settings.local_base_url}")
+            click.echo(f"Webhooks: {receiver.url}/webhooks/PROVIDER")
             click.echo(f"Dagster UI: http://{host}:{chosen_port}  (Ctrl-C to end)")
             end_in_order(even_if_ignored=True)
             dagster = DagsterProcesses(host, chosen_port, lock)
             try:
-                _watch(dagster, watched_services(given))
+                services = watched_services(given) | {"the receiver of webhooks": receiver.runs}
+                _watch(dagster, services)
             except KeyboardInterrupt:
                 click.echo("Ending what was started.")
             finally:

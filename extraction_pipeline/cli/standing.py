@@ -13,6 +13,7 @@ from extraction_pipeline.cli.program import with_program
 from extraction_pipeline.collections.collection import Collection, Identity
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import database
+from extraction_pipeline.ledger import deliveries
 from extraction_pipeline.ledger.audit import ceiling_was_reached
 from extraction_pipeline.ledger.costs import version_costs
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
@@ -42,6 +43,7 @@ from extraction_pipeline.reports.advice import (
     which_file,
 )
 from extraction_pipeline.reports.table import Cell, render_table
+from extraction_pipeline.reports.webhooks import webhook_line
 
 UNDONE = [status for status in DocumentStatus if status is not DocumentStatus.PUBLISHED]
 COUNTS = {
@@ -205,6 +207,8 @@ def _show(
         click.echo(render_table(header, open_rows))
     collections = {place.collection.name: place.collection for place in places}.values()
     show_attention(connection, pipeline, collections, limit)
+    if (webhooks := webhook_line(deliveries.counts(connection))) is not None:
+        click.echo(f"\n{webhooks}")
     if documents:
         for place in places:
             if place.listed:
@@ -347,6 +351,7 @@ def _as_json(
             {place.collection.name: place.collection for place in places}.values(),
             limit,
         ),
+        "webhooks": deliveries.counts(connection),
     }
 
 

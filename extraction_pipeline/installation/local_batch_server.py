@@ -1,8 +1,9 @@
 """The local batch server as a process that the commands of one home share.
 
-<home>/batch_server        the server's own folder; its lock names the process that holds it
-<home>/batch_server.port   where it listens, while it runs
-<home>/batch_server.log    what it says
+<home>/batch_server            the server's own folder; its lock names the process that holds it
+<home>/batch_server.port       where it listens, while it runs
+<home>/batch_server.log        what it says
+<home>/batch_server.webhooks   whom it tells of the ends of batches, if anybody (`local_receiver`)
 """
 
 import os
@@ -45,6 +46,11 @@ def batch_server_runs(state: Path) -> bool:
     return holder(state) is not None
 
 
+def webhooks_file(state: Path) -> Path:
+    """What the server over `state` reads to know whom to tell of the ends of batches."""
+    return state.with_name(f"{state.name}.webhooks")
+
+
 class LocalBatchServer:
     """The server over one state folder, as a service to share."""
 
@@ -69,6 +75,7 @@ class LocalBatchServer:
                     *("--state", str(self._state)),
                     *("--port", "0"),
                     *("--port-file", str(self._port_file)),
+                    *("--webhooks", str(webhooks_file(self._state))),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

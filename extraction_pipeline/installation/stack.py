@@ -17,6 +17,7 @@ from extraction_pipeline.installation.local_batch_server import (
     LocalBatchServer,
     batch_server_runs,
     local_batch_server,
+    webhooks_file,
 )
 from extraction_pipeline.installation.sharing import end_unused
 from extraction_pipeline.ledger.database import open_engine
@@ -76,6 +77,14 @@ def watched_services(settings: Settings) -> dict[str, Callable[[], bool]]:
     if "local_base_url" not in settings.model_fields_set:
         services["the batch server"] = lambda: batch_server_runs(settings.home / BATCH_SERVER)
     return services
+
+
+def announced_to(settings: Settings) -> Path | None:
+    """The file that says whom the batch server of `local_stack` tells of its batches; `None` where
+    the environment names a batch server of its own."""
+    if "local_base_url" in settings.model_fields_set:
+        return None
+    return webhooks_file(settings.home / BATCH_SERVER)
 
 
 def dagster_home(home: Path) -> Path:

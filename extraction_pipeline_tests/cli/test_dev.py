@@ -123,8 +123,12 @@ def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
         of_v2 = [one for one in dev.materialized("extractions") if one.endswith("|v2")]
         assert of_v2 == chosen, "one record for each document of the backfill"
         installation.activate_second_version()
-        told = orjson.loads(installation.command("status", "--json"))["collections"]["letters"]
+        status = orjson.loads(installation.command("status", "--json"))
+        told = status["collections"]["letters"]
         assert (told["published"], told["waiting"]) == (len(chosen), 12 - len(chosen))
+        # Its own batch server announced the job, and nobody else's receiver was told.
+        assert sum(status["webhooks"].values()) == 1
+        assert set(status["webhooks"]) <= {"made_due", "settled"}
         started = installation.processes()
         assert len(started) >= 5, "the search for processes finds those that run"
         process.send_signal(signal.SIGINT)

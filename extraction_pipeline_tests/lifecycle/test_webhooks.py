@@ -4,24 +4,32 @@ A real batch server, a real receiver over the same database, and announcements a
 at once, too early, too late, of jobs that are nobody's here.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 import requests
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
+from extraction_pipeline.batch_server.config import ServerConfig
 from extraction_pipeline.errors import ExtractionPipelineError
-from extraction_pipeline.ledger import deliveries
+from extraction_pipeline.installation.local_receiver import local_receiver
+from extraction_pipeline.ledger import deliveries, jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.announcements import attend
 from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import poll_due
 from extraction_pipeline.lifecycle.publishing import publish_job
+from extraction_pipeline.lifecycle.registration import scan
+from extraction_pipeline.lifecycle.submission import submit_documents
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline.webhooks.senders import senders
 from extraction_pipeline.webhooks.server import receiving
+from extraction_pipeline_tests.batch_server.in_process import served
 from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import Hold, forward_then_drop
@@ -243,3 +251,92 @@ def test_two_daemons_meet_and_forget_each_delivery_once(
     assert in_four(deliveries.forget_old) == 0
     driven.execute("UPDATE extraction.webhook_deliveries SET received_at = '2026-01-01'")
     assert in_four(deliveries.forget_old) == 5
+
+
+class Announced:
+    """A pipeline whose batch server tells of its jobs."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.collection = pipeline.collection("notes")
+
+    def close(self) -> None:
+        self.pipeline.engine.dispose()
+
+    def submitted_and_postponed(self) -> jobs.JobRow:
+        """A job of the one new note, which is not due for long."""
+        scan(self.pipeline, self.collection)
+        (job_id,) = submit_documents(
+            self.pipeline, self.collection, self.collection.active, actor=ACTOR
+        ).submitted
+        self.execute("UPDATE extraction.batch_jobs SET due_at = now() + interval '1 day'")
+        with self.pipeline.engine.connect() as connection:
+            return jobs.job_by_id(connection, job_id)
+
+    def ended_there(self, job: jobs.JobRow) -> bool:
+        return self.pipeline.provider("local").status(job.job_id or "").phase.is_end
+
+    def read(self) -> list[str]:
+        """What the sensor does; the keys of jobs whose end was read."""
+        attend(self.pipeline)
+        readings = poll_due(self.pipeline, ACTOR, 100, seconds=20)
+        return [reading.job_key for reading in readings if reading.ended]
+
+    def outcomes(self) -> Counter[str]:
+        with self.pipeline.engine.connect() as connection:
+            counted = deliveries.counts(connection)
+        return Counter({outcome.value: number for outcome, number in counted.items()})
+
+    def count(self, table: str) -> int:
+        with self.pipeline.engine.connect() as connection:
+            return int(
+                connection.execute(text(f"SELECT count(*) FROM extraction.{table}")).scalar_one()
+            )
+
+    def execute(self, statement: str) -> None:
+        with self.pipeline.engine.begin() as connection:
+            connection.execute(text(statement))
+
+
+HOW = {
+    "as it should be": (None, {"made_due": 1}, True),
+    "ten times with one id": ({"what": "repeated"}, {"made_due": 1}, True),
+    "ten times with ten ids": ({"what": "renumbered"}, {"made_due": 10}, True),
+    "with one for nobody's job": ({"what": "foreign"}, {"unknown_job": 1, "made_due": 1}, True),
+    "a day late": ({"what": "late"}, {}, False),
+    "not at all": ({"what": "lost"}, {}, False),
+}
+"""How a job is announced, what is kept of that, and whether it is read without being due."""
+
+
+def test_rows_56_and_59_however_a_job_is_announced_its_records_are_there_once(
+    workplace: Workplace, tmp_path: Path
+) -> None:
+    """The batch server tells a receiver as `dev` has it, by a plan of faults."""
+    targets = tmp_path / "webhooks.json"
+    server = ServerConfig(tmp_path / "served", port=0, delay=0.4, webhooks=targets)
+    with (
+        served(server) as root_url,
+        closing(Announced(workplace.open(f"{root_url}/v1", POLL_SECONDS="3600"))) as desk,
+        local_receiver(load_settings(), 0, targets),
+    ):
+        for number, (fault, kept, announced) in enumerate(HOW.values()):
+            plan = [] if fault is None else [{"kind": "webhook", **fault}]
+            requests.put(f"{root_url}/faults", json={"faults": plan}, timeout=5)
+            workplace.write(1, start=number)
+            job = desk.submitted_and_postponed()
+            if announced:
+                wait_until(lambda kept=kept: desk.outcomes() == kept)
+            else:
+                wait_until(lambda job=job: desk.ended_there(job))
+                assert desk.read() == []
+                desk.execute("UPDATE extraction.batch_jobs SET due_at = now()")
+            assert desk.read() == [job.job_key]
+            collect(desk.pipeline, job.id, ACTOR)
+            assert len(publish_job(desk.pipeline, job.id, ACTOR).published) == 1
+            assert desk.outcomes() == kept
+            desk.execute("DELETE FROM extraction.webhook_deliveries")
+        assert desk.count("raw_responses") == desk.count("extractions") == len(HOW)
+        said = requests.get(f"{root_url}/statistics", timeout=5).json()
+        assert (said["jobs_created"], said["requests_accepted"]) == (len(HOW), len(HOW))
+    assert not targets.exists()
