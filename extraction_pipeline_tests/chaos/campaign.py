@@ -308,6 +308,7 @@ def fight(world: World, orders: Orders, tell: Callable[[str], None]) -> Counts:
         with running.database.engine.connect() as connection:
             asked = counting.requests(connection, statistics)
             lost, without = counting.lost_documents(connection, world.written, ACTIVE)
+            failed = counting.failed_requests(connection)
             false, missing = counting.records(connection)
             documents, published = counting.documents(connection, ACTIVE)
         tell(str(asked))
@@ -323,6 +324,7 @@ def fight(world: World, orders: Orders, tell: Callable[[str], None]) -> Counts:
         asked_again=asked.asked_again,
         duplicates=asked.duplicates,
         lost=lost,
+        failed=failed,
         without_end=without,
         false_materializations=false,
         missing_materializations=missing,

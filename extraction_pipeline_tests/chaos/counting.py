@@ -62,6 +62,7 @@ class Counts:
     asked_again: int
     duplicates: int
     lost: int
+    failed: int
     without_end: int
     false_materializations: int
     missing_materializations: int
@@ -74,6 +75,7 @@ class Counts:
         return not (
             self.duplicates
             or self.lost
+            or self.failed
             or self.without_end
             or self.false_materializations
             or self.missing_materializations
@@ -166,7 +168,7 @@ def lost_documents(
     connection: Connection, written: Mapping[str, set[str]], version: str
 ) -> tuple[int, int]:
     """How many of the written documents the ledger does not know, and how many that it knows have
-    no record at this version or wait at another."""
+    neither a record at this version nor failed for good, or wait at another."""
     known: dict[str, set[str]] = defaultdict(set)
     for collection, document in connection.execute(
         text("SELECT collection, document_hash FROM extraction.documents")
@@ -178,13 +180,27 @@ def lost_documents(
             SELECT (SELECT count(*) FROM extraction.documents d WHERE NOT EXISTS (
                        SELECT FROM extraction.extractions e
                        JOIN extraction.extraction_versions v ON v.id = e.version_id
-                       WHERE e.document_id = d.id AND v.name = :version))
+                       WHERE e.document_id = d.id AND v.name = :version)
+                     AND NOT EXISTS (
+                       SELECT FROM extraction.batch_items i
+                       WHERE i.document_id = d.id AND i.failure_kind = 'rejected'))
                  + (SELECT count(*) FROM extraction.batch_items i
                     WHERE i.state IN ('claimed', 'answered'))
         """),
         {"version": version},
     ).scalar_one()
     return lost, int(without)
+
+
+def failed_requests(connection: Connection) -> int:
+    """Requests that ended for good without a record, for a reason that a person can see."""
+    return int(
+        connection.execute(
+            text("""
+                SELECT count(*) FROM extraction.batch_items WHERE failure_kind = 'rejected'
+            """)
+        ).scalar_one()
+    )
 
 
 def records(connection: Connection) -> tuple[int, int]:

@@ -143,7 +143,6 @@ _CALLS: Sequence[tuple[float, Mapping[str, object]]] = (
     (0.08, {"kind": "cut", "at": "mid_line"}),
     (0.08, {"kind": "cut", "at": "line_end"}),
     (0.08, {"kind": "cut", "at": "line_end", "announced": True}),
-    (0.05, {"kind": "garbled"}),
 )
 _BATCHES: Sequence[tuple[float, Mapping[str, object]]] = (
     (0.3, {"kind": "rows", "what": "shuffled"}),
