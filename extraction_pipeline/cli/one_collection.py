@@ -12,9 +12,12 @@ from extraction_pipeline.cli.unread import unread_lines
 from extraction_pipeline.installation.corpus import choose_corpus
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.installation.stack import make_home
+from extraction_pipeline.ledger.states import StuckReason
+from extraction_pipeline.ledger.stuck import held_jobs
 from extraction_pipeline.ledger.summary import Submitted, summarize
 from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.orchestration.driving import Target
+from extraction_pipeline.reports.advice import advise_stuck
 from extraction_pipeline.settings import load_settings
 
 
@@ -39,8 +42,9 @@ def run_collection(collection: str, version: str | None, corpus: Path | None, *,
         sent = driver.submitted()
         with driver.pipeline.engine.connect() as connection:
             summary = summarize(connection, declared.name, chosen.name, chosen.max_attempts)
+            held = held_jobs(connection, declared.name, chosen.name)
             costs = cost_line(connection, driver.pipeline, declared, chosen.name)
-    stuck = summary.waiting > 0 if wait else not all_sent
+    stuck = bool(held) or (summary.waiting > 0 if wait else not all_sent)
     for line in sent_lines(sent, target, stuck=stuck):
         click.echo(line)
     click.echo(
@@ -52,6 +56,11 @@ def run_collection(collection: str, version: str | None, corpus: Path | None, *,
         click.echo(line)
     if costs is not None:
         click.echo(f"Costs of {costs}")
+    if held:
+        click.echo(
+            f"{counted(len(held), 'batch job')} of it held for a person: {', '.join(held)}. "
+            f"{with_program(advise_stuck(StuckReason.HELD))}"
+        )
     if stuck:
         click.echo(
             with_program("Which, why, and what to do: extraction-pipeline status --documents")

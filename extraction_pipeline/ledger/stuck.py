@@ -105,3 +105,18 @@ def stuck_jobs(
         )
         for row in rows
     ]
+
+
+def held_jobs(connection: Connection, collection: str, version: str) -> list[str]:
+    """Keys of the jobs of a version that wait for a person."""
+    return list(
+        connection.execute(
+            text("""
+                SELECT j.job_key FROM extraction.batch_jobs j
+                JOIN extraction.extraction_versions v ON v.id = j.version_id
+                WHERE v.collection = :collection AND v.name = :version AND j.state = 'held'
+                ORDER BY j.id
+            """),
+            {"collection": collection, "version": version},
+        ).scalars()
+    )

@@ -63,6 +63,12 @@ def accounts(pipeline: Pipeline) -> list[str]:
     return found
 
 
+def pauses_of(pipeline: Pipeline) -> list[str]:
+    """The pauses that go on, in words."""
+    with pipeline.engine.connect() as connection:
+        return [told(one) for one in pauses.pauses(connection, accounts(pipeline))]
+
+
 def paused(connection: Connection, pipeline: Pipeline, provider_name: str) -> str | None:
     """Why no call of this provider's account may begin now; `None` if one may."""
     provider = pipeline.provider(provider_name)

@@ -10,7 +10,7 @@ from extraction_pipeline.ledger import jobs as ledger_jobs
 from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up, release
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.liveness import OURS
-from extraction_pipeline.orchestration.recording import record_submission, recorder
+from extraction_pipeline.orchestration.recording import record_ends, record_submission, recorder
 from extraction_pipeline.orchestration.resource import PipelineResource
 
 
@@ -71,6 +71,7 @@ def give_up_held_batch(
     with pipeline.working() as opened:
         job_row = job_of(opened, config.job_key)
         ended = give_up(opened, job_row.id, context.run_id, config.reason)
+        record_ends(opened, job_row.id, recorder(context))
     context.add_output_metadata({"ended": ended})
 
 
@@ -106,8 +107,8 @@ def job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:
 
 @job(
     tags=OURS,
-    description="Adopt a batch that was found at the provider for a job that is held or "
-    "unresolved.",
+    description="Adopt a batch that was found at the provider for a job that is held, unresolved, "
+    "or was given up without one.",
 )
 def adopt_batch() -> None:
     """Adopt job."""
@@ -127,7 +128,8 @@ def cancel_batch() -> None:
 @job(
     tags=OURS,
     description="Give up a batch job that is held. Its documents are asked about again by the next "
-    "night, backfill or submit_missing, which may cost a second inference.",
+    "night, backfill or submit_missing, which may cost a second inference. If it ends after all, "
+    "the first answer of a document that is published is its record.",
 )
 def give_up_batch() -> None:
     """Give-up job."""

@@ -199,6 +199,7 @@ class Driver:
         shown = ""
         failing_since = time.monotonic() if trouble else None
         stopped: dict[str, str] = {}
+        paused: tuple[str, ...] = ()
         while True:
             versions = None if targets is None else self._versions_of(targets)
             result = tick(self.pipeline, self.instance, daemon=False, versions=versions)
@@ -215,8 +216,9 @@ class Driver:
                     failure.cause if failure is not None else None,
                     failure is not None and failure.needs_person,
                 )
-            for cause in causes:
-                self.tell(cause)
+            for line in (*causes, *(one for one in result.pauses if one not in paused)):
+                self.tell(line)
+            paused = result.pauses
             with self.pipeline.engine.connect() as connection:
                 waiting = jobs.unfinished(connection, versions)
             states = Counter(state.value for state in waiting.values())

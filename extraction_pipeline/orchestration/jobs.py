@@ -19,6 +19,7 @@ from extraction_pipeline.errors import (
     ExtractionPipelineError,
 )
 from extraction_pipeline.ledger import jobs as ledger_jobs
+from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
 from extraction_pipeline.lifecycle.publishing import publish_job
@@ -31,6 +32,7 @@ from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import (
     reconcile,
     record_documents,
+    record_ends,
     record_results,
     record_submission,
     record_what_came,
@@ -46,6 +48,18 @@ NOTES = "notes"
 """Metadata of a scan: lines for the person who waits for it."""
 CAUSE = "cause"
 """Metadata of a run that ended well and could not bring its batch job to the provider yet."""
+
+
+TO_RESOLVE = frozenset(
+    {
+        JobState.PREPARING,
+        JobState.PREPARED,
+        JobState.SUBMITTING,
+        JobState.UNRESOLVED,
+        JobState.HELD,
+    }
+)
+"""States of jobs that are not with the provider for certain."""
 
 
 class ScanConfig(Config):
@@ -154,6 +168,8 @@ def submit_missing_documents(
         )
         for job_id in report.submitted:
             record_submission(opened, job_id, recorder(context))
+        for job_id in report.waiting:
+            record_ends(opened, job_id, recorder(context))
     for cause in report.causes:
         context.log.warning(cause)
     context.add_output_metadata(
@@ -190,7 +206,10 @@ def resolve_batch_job(
         job_row = job_of(opened, config.job_key)
         sent = resolve(opened, job_row.id, context.run_id)
         recorded = record_submission(opened, job_row.id, recorder(context))
+        record_ends(opened, job_row.id, recorder(context))
     metadata: dict[str, RawMetadataValue] = {"state": sent.state.value, "recorded": recorded}
+    if sent.cause is None and job_row.state not in TO_RESOLVE:
+        context.log.info("Job %s is %s: nothing to do.", job_row.job_key, sent.state.value)
     if sent.cause:
         context.log.warning(sent.cause)
         metadata[CAUSE] = sent.cause
@@ -221,6 +240,7 @@ def collect_batch_results(
             raise
         recorded = record_submission(opened, job_row.id, to)
         recorded += record_results(opened, job_row.id, to)
+        record_ends(opened, job_row.id, to)
         for fault in clean_up(opened, context.run_id):
             context.log.warning(fault)
     context.add_output_metadata(

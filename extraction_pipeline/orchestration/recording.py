@@ -14,6 +14,7 @@ from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import answers, documents, jobs
 from extraction_pipeline.ledger.records import jobs_of_extractions
 from extraction_pipeline.ledger.stages import Passed, Stage
+from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.ledger.summary import jobs_of_documents
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.orchestration.comparing import (
@@ -26,6 +27,7 @@ from extraction_pipeline.orchestration.event_log import Record, write_records
 from extraction_pipeline.orchestration.partitions import add_documents
 from extraction_pipeline.orchestration.records import (
     document_records,
+    end_records,
     extraction_records,
     response_records,
     submission_records,
@@ -111,6 +113,7 @@ def record_results(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
         job = jobs.job_by_id(connection, job_id)
     if job.published_at is None or job.results_recorded_at is not None:
         return 0
+    _record_job(pipeline, job, end_records, to)
     written = _record_job(pipeline, job, response_records, to)
     crash_point(CrashPoint.RESPONSES_RECORDED)
     written += _record_job(pipeline, job, extraction_records, to)
@@ -119,6 +122,15 @@ def record_results(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
         jobs.mark_recorded(connection, job.id, "results")
     crash_point(CrashPoint.RESULTS_MARKED)
     return written
+
+
+def record_ends(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
+    """Say of a job that brings no results why its requests ended; nothing for any other job."""
+    with pipeline.engine.connect() as connection:
+        job = jobs.job_by_id(connection, job_id)
+    if job.state not in (JobState.REJECTED, JobState.FAILED):
+        return 0
+    return _record_job(pipeline, job, end_records, to)
 
 
 def record_what_came(pipeline: Pipeline, job_id: int, to: Recorder) -> int:

@@ -14,7 +14,7 @@ from dagster._core.definitions.metadata import RawMetadataValue
 from extraction_pipeline.ledger.answers import RecordRow
 from extraction_pipeline.ledger.documents import RecordableDocument
 from extraction_pipeline.ledger.jobs import JobRow
-from extraction_pipeline.ledger.states import DocumentState
+from extraction_pipeline.ledger.states import DocumentState, ItemState
 from extraction_pipeline.orchestration.event_log import Record
 from extraction_pipeline.orchestration.partitions import (
     documents_asset,
@@ -26,6 +26,8 @@ from extraction_pipeline.orchestration.partitions import (
 from extraction_pipeline.prices.price_list import exact
 
 Metadata = dict[str, RawMetadataValue]
+
+ENDED_WITHOUT_RECORD = frozenset({ItemState.FAILED, ItemState.RELEASED, ItemState.SUPERSEDED})
 
 
 def document_records(
@@ -138,6 +140,33 @@ def extraction_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Recor
                         "evidence_found": row.evidence_found,
                         "evidence_total": row.evidence_total,
                         "published": _time(row.published_at),
+                    }
+                ),
+            )
+
+
+def end_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+    """An observation for every request that has ended without becoming the record: its kind and
+    reason. It asserts nothing, and is seen under the partition's events."""
+    for row in rows:
+        if row.state in ENDED_WITHOUT_RECORD:
+            yield AssetObservation(
+                asset_key=extractions_asset(job.collection),
+                partition=extraction_key(row.document_hash, job.version_name),
+                description=f"Attempt {row.attempt} {row.state}: "
+                f"{row.failure_reason or 'another answer is the record'}.",
+                metadata=_known(
+                    {
+                        **_job_metadata(job),
+                        "attempt": row.attempt,
+                        "state": row.state,
+                        "kind": row.failure_kind,
+                        "reason": row.failure_reason,
+                        "outcome": row.outcome,
+                        "http_status": row.http_status,
+                        "request_id": row.request_id,
+                        "raw_hash": row.raw_hash,
+                        "cost": _money(row.cost, row.currency),
                     }
                 ),
             )

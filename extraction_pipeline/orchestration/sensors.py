@@ -26,7 +26,7 @@ from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.announcements import attend
 from extraction_pipeline.lifecycle.pacing import next_run
-from extraction_pipeline.lifecycle.pausing import accounts
+from extraction_pipeline.lifecycle.pausing import accounts, pauses_of
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import Reading, poll_due
 from extraction_pipeline.orchestration.jobs import (
@@ -38,7 +38,8 @@ from extraction_pipeline.orchestration.jobs import (
 from extraction_pipeline.orchestration.liveness import report_lost_runs
 from extraction_pipeline.orchestration.resource import PipelineResource
 
-POLLS_PER_TICK = 200
+POLLS_PER_TICK = 100
+"""Of each provider."""
 SECONDS_PER_TICK = 20.0
 RUNS_PER_TICK = 25
 
@@ -65,7 +66,10 @@ def batch_status(
         return SensorResult(run_requests=list(result.requests))
     with opened.engine.connect() as connection:
         waiting = len(jobs.unfinished(connection))
-    return SkipReason(f"{result.polled} batch jobs polled, nothing to run; {waiting} are open.")
+    told = "".join(f" {line}." for line in result.pauses)
+    return SkipReason(
+        f"{result.polled} batch jobs polled, nothing to run; {waiting} are open.{told}"
+    )
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ class Tick:
 
     readings: tuple[Reading, ...]
     requests: tuple[RunRequest, ...]
+    pauses: tuple[str, ...] = ()
+    """One line for each account that waits because its provider asked for it."""
 
     @property
     def polled(self) -> int:
@@ -106,6 +112,7 @@ def tick(
     return Tick(
         readings=tuple(readings),
         requests=tuple(run_requests(pipeline, instance, daemon=daemon, versions=versions)),
+        pauses=tuple(pauses_of(pipeline)),
     )
 
 

@@ -11,7 +11,8 @@ from sqlalchemy import inspect, make_url
 
 from extraction_pipeline.cli.group import commands
 from extraction_pipeline.documents.readable import UnreadableReason
-from extraction_pipeline.errors import CollectionError, LedgerError
+from extraction_pipeline.errors import CollectionError, ConfigurationError, LedgerError
+from extraction_pipeline.ledger import pauses
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
 from extraction_pipeline.ledger.summary import Reason
@@ -227,3 +228,83 @@ def test_there_is_advice_for_every_reason() -> None:
     for advice in (*unreadable, *failed, *waiting, about(DocumentStatus.INVALID, "invalid_schema")):
         assert advice.endswith(".")
         assert "\n" not in advice
+
+
+def test_where_a_record_came_from_is_told_by_the_hash_of_its_document(
+    workplace: Workplace, server: ServerProcess, proxy: Proxy
+) -> None:
+    """Compliance asks: each attempt with its kind and reason, who decided, and no word of it."""
+    workplace.write(2)
+    proxy.plan_results(said(0, None, refusal="I cannot"), times=1)
+    one = driven(workplace, server, proxy)
+    one.finished(*one.submitted())
+    again = one.submit()
+    one.finished(*again.submitted)
+    (refused,) = one.rows(
+        "SELECT d.document_hash FROM extraction.documents d JOIN extraction.batch_items i"
+        " ON i.document_id = d.id WHERE i.failure_reason = 'refused'"
+    )
+    told = orjson.loads(typed("--document", refused[0], "--json").stdout)
+    (history,) = told["documents"]
+    assert history["document"]["document_hash"] == refused[0]
+    assert [
+        (each["attempt"], each["state"], each["kind"], each["reason"], each["outcome"])
+        for each in history["attempts"]
+    ] == [(1, "failed", "model", "refused", "refused"), (2, "published", None, None, "completed")]
+    (record,) = history["records"]
+    assert (record["attempt"], record["version"]) == (2, "v1")
+    assert record["raw_hash"] == history["attempts"][1]["raw_hash"]
+    assert record["job_key"] == history["attempts"][1]["job_key"]
+    assert [each["event"] for each in history["events"]] == 2 * [
+        "job_created",
+        "job_submitted",
+        "job_ended",
+        "job_collected",
+        "job_published",
+    ]
+    assert [each["path"] for each in history["sources"]] == [None]
+    shown = typed("--document", refused[0][:12]).stdout
+    for line in ("reason: refused", "kind: model", f"raw hash: {record['raw_hash']}"):
+        assert line in shown
+    assert "Fictional" not in shown
+    assert "note-0000" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (("--document", "DISCHARGE"), "A document is named by its hash"),
+        (("--document", "0" * 64), "There is no document 000000"),
+    ],
+)
+def test_a_document_that_is_not_there_is_refused_in_one_line(
+    workplace: Workplace, words: tuple[str, ...], cause: str
+) -> None:
+    refused = CliRunner().invoke(commands, ["status", *words])
+    assert isinstance(refused.exception, ConfigurationError)
+    assert cause in str(refused.exception)
+
+
+def test_jobs_that_need_a_person_and_pauses_are_shown_with_what_to_do(
+    workplace: Workplace, server: ServerProcess, proxy: Proxy
+) -> None:
+    workplace.declare(extra="waiting_budget: 2h")
+    workplace.write(1)
+    one = driven(workplace, server, proxy)
+    (job_id,) = one.submitted()
+    assert "Need a person's eye" not in typed().stdout
+    one.execute("UPDATE extraction.batch_jobs SET created_at = now() - interval '3 hours'")
+    account = one.pipeline.provider("local").account
+    with one.pipeline.engine.begin() as connection:
+        pauses.pause(connection, account, "local", "u", 429, asked=500, first=1, longest=900)
+    shown = typed().stdout
+    assert "Need a person's eye" in shown
+    assert "1 over_waiting_budget. Open for longer than the waiting_budget in the YAML" in shown
+    assert "Paused: local asked to wait (HTTP 429, 1 in a row)" in shown
+    told = orjson.loads(typed("--json").stdout)
+    (stuck,) = told["jobs_to_look_at"]
+    assert (stuck["job_key"], stuck["reasons"]) == (
+        one.job(job_id).job_key,
+        ["over_waiting_budget"],
+    )
+    assert [each["provider"] for each in told["account_pauses"]] == ["local"]
