@@ -33,6 +33,7 @@ class JobRow:
     schema_version: str
     provider: str
     base_url: str
+    account: str | None
     state: JobState
     request_count: int
     payload_hash: str | None
@@ -70,8 +71,8 @@ class JobRow:
 
 COLUMNS = """
     j.id, j.job_key, j.version_id, v.collection, v.name AS version_name, v.schema_version,
-    j.provider, j.base_url, j.state, j.request_count, j.payload_hash, j.payload_bytes, j.input_id,
-    j.job_id, j.provider_state, j.phase, j.submit_attempt, j.submit_http_status,
+    j.provider, j.base_url, j.account, j.state, j.request_count, j.payload_hash, j.payload_bytes,
+    j.input_id, j.job_id, j.provider_state, j.phase, j.submit_attempt, j.submit_http_status,
     j.submit_request_id, j.estimated_amount, j.estimated_currency, j.failure_kind, j.failure_code,
     j.poll_count, j.trouble_count, j.troubles, j.run_attempt, j.run_requested_at, j.created_at,
     j.submit_started_at, j.submitted_at, j.submission_recorded_at, j.due_at, j.ended_at,

@@ -168,6 +168,7 @@ batch_jobs = Table(
     ),
     Column("provider", Text, nullable=False),
     Column("base_url", Text, nullable=False),
+    Column("account", Text, comment="a hash; that of the last create call"),
     Column("state", _enum(JobState, "job_state"), nullable=False),
     Column("request_count", Integer, nullable=False),
     Column("payload_hash", Text),

@@ -84,15 +84,22 @@ def require_no_late_job(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Abs
     return Absence.SEARCH_AGAIN
 
 
+def require_same_account(pipeline: Pipeline, job: jobs.JobRow) -> Absence:
+    """Make sure that a create call which is repeated under its key reaches the account that it was
+    first made with: in another one it would make a second job. `ProviderError` is passed on."""
+    same = job.account in (None, pipeline.provider(job.provider).account)
+    return Absence.PROVEN if same or _sees_ours(pipeline, job) else Absence.OTHER_ACCOUNT
+
+
 def _sees_ours(pipeline: Pipeline, job: jobs.JobRow) -> bool:
     """Whether the newest job that this provider is known to have is seen with the present key.
 
-    Without any there is nothing to tell accounts apart by, and the search stands.
+    Without any there is nothing to tell accounts apart by, but that the key is the same.
     """
     with pipeline.engine.connect() as connection:
         witness = provider_jobs.newest_at(connection, job.provider, job.base_url)
     if witness is None:
-        return True
+        return job.account in (None, pipeline.provider(job.provider).account)
     try:
         pipeline.provider(job.provider).status(witness)
     except CallRefused as refusal:

@@ -18,6 +18,7 @@ from extraction_pipeline.lifecycle.absence import (
     SENDER_LOST,
     Absence,
     require_no_late_job,
+    require_same_account,
     seconds_of_doubt,
 )
 from extraction_pipeline.lifecycle.adoption import adopt, find
@@ -32,7 +33,7 @@ from extraction_pipeline.providers.errors import ProviderError
 HOLD_AFTER_SECONDS = 48 * 3600.0
 """By then every batch that could be this job has ended, and what can be proven is proven."""
 
-NOTHING_OF_OURS = " The present key shows nothing of ours there: is it one of the same account?"
+NOTHING_OF_OURS = " With the present key nothing of ours is seen there: is it the same account?"
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -99,20 +100,20 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             return Sent(
                 job.state, f"Job {job.job_key} {what.format(job.provider)} in {left:.0f} s."
             )
-    if search.verdict is SearchVerdict.ABSENT:
-        try:
-            with heeding(pipeline, job.provider):
-                proof = require_no_late_job(pipeline, job, actor)
-        except ProviderError as error:
-            return _search_failed(pipeline, job, error)
-        match proof:
-            case Absence.OTHER_ACCOUNT:
-                unseen = (
-                    " With the present key nothing of ours is seen there: is it the same account?"
-                )
-                return _wait_or_hold(pipeline, job, unseen, actor)
-            case Absence.SEARCH_AGAIN:
-                return _search(pipeline, replace(job, input_id=None), actor)
+    try:
+        with heeding(pipeline, job.provider):
+            proof = (
+                require_no_late_job(pipeline, job, actor)
+                if search.verdict is SearchVerdict.ABSENT
+                else require_same_account(pipeline, job)
+            )
+    except ProviderError as error:
+        return _search_failed(pipeline, job, error)
+    match proof:
+        case Absence.OTHER_ACCOUNT:
+            return _wait_or_hold(pipeline, job, NOTHING_OF_OURS, actor)
+        case Absence.SEARCH_AGAIN:
+            return _search(pipeline, replace(job, input_id=None), actor)
     with pipeline.engine.begin() as connection:
         # The upload may be gone as well; bringing it again costs nothing.
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": None})

@@ -97,7 +97,11 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
                 connection,
                 job,
                 JobState.SUBMITTING,
-                values={"submit_attempt": job.submit_attempt + 1, "base_url": provider.base_url},
+                values={
+                    "submit_attempt": job.submit_attempt + 1,
+                    "base_url": provider.base_url,
+                    "account": provider.account,
+                },
                 stamp="submit_started_at",
             )
             job = jobs.job_by_id(connection, job.id)

@@ -116,7 +116,8 @@ class AnthropicBatchProvider(HttpProvider):
         found: list[FoundJob] = []
         possible: list[str] = []
         for batch in self._made_in_time(sought):
-            count = total_count(batch)
+            # Counts of a batch that has only just come may still be zeros.
+            count = total_count(batch) or None
             if batch.id in sought.known_job_ids or count not in (None, sought.request_count):
                 continue
             ours = self._is_ours(batch, sought.custom_id_prefix)

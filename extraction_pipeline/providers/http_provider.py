@@ -1,5 +1,7 @@
 """What all adapters over HTTP have: a name, an endpoint, limits, and one client for their calls."""
 
+from urllib.parse import urlsplit
+
 from extraction_pipeline.providers.base import ProviderLimits
 from extraction_pipeline.providers.dialect import ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
@@ -33,9 +35,11 @@ class HttpProvider:
     def account(self) -> str:
         """What all calls with this key at this address share, as a hash that tells neither."""
         endpoint = self._endpoint
+        # The local batch server gets another port with each start, and keeps its jobs.
+        local = urlsplit(endpoint.base_url).path if endpoint.is_loopback else None
         return account_id(
             self._name,
-            endpoint.base_url,
+            endpoint.base_url if local is None else local,
             endpoint.api_key,
             endpoint.organization,
             endpoint.project,

@@ -214,6 +214,28 @@ def test_a_repetition_that_the_provider_may_have_forgotten_is_not_made(
         assert len(outside.creates) == attempts
 
 
+@pytest.mark.parametrize("name", ["infrai", "anthropic"])
+def test_with_another_key_and_no_other_job_nothing_is_proven_and_nothing_sent(
+    workplace: Workplace, shared_server: ServerProcess, name: str
+) -> None:
+    """The key was changed in mid-flight: its account may be another, which has no such job."""
+    with lost_at(name, workplace, shared_server) as (outside, driven, job_id):
+        driven.later(1)
+        key = f"{name.upper()}_API_KEY"
+        other = Driven(workplace.open(**{key: "k-2"}), shared_server)
+        sent = other.resolve(job_id)
+        assert sent.state is JobState.UNRESOLVED
+        assert "is it the same account?" in (sent.cause or "")
+        assert len(outside.creates) == 1
+        outside.created = batch("1")
+        if name == "infrai":
+            outside.created = {"ok": True, "data": {"batch_id": "b1", "state": "queued"}}
+        back = Driven(workplace.open(**{key: "k-1"}), shared_server)
+        assert back.resolve(job_id).state is JobState.SUBMITTED
+        other.pipeline.engine.dispose()
+        back.pipeline.engine.dispose()
+
+
 def test_a_call_whose_end_was_not_seen_may_still_be_under_way(
     workplace: Workplace, shared_server: ServerProcess
 ) -> None:

@@ -207,6 +207,7 @@ def test_one_unknown_beside_one_of_others_stays_uncertain():
     "unclear",
     [
         batch("odd", request_counts=None),
+        batch("odd", request_counts={"processing": 0, "succeeded": 0}),
         batch("odd", created_at=None),
         batch("odd", timedelta(minutes=-14)),
         batch("odd", timedelta(minutes=74)),

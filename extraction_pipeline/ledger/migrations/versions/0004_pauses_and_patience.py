@@ -28,6 +28,9 @@ def upgrade() -> None:
     )
     for column in (
         sa.Column(
+            "account", sa.Text(), nullable=True, comment="a hash; that of the last create call"
+        ),
+        sa.Column(
             "troubles", JSONB(), server_default="{}", nullable=False, comment="counts by kind"
         ),
         sa.Column("failing_since", sa.DateTime(timezone=True), nullable=True),
