@@ -209,7 +209,8 @@ def resolve_batch_job(
         record_ends(opened, job_row.id, recorder(context))
     metadata: dict[str, RawMetadataValue] = {"state": sent.state.value, "recorded": recorded}
     if sent.cause is None and job_row.state not in TO_RESOLVE:
-        context.log.info("Job %s is %s: nothing to do.", job_row.job_key, sent.state.value)
+        told = f"Job {job_row.job_key} is {sent.state.value}: there was nothing to do."
+        metadata["note"] = told
     if sent.cause:
         context.log.warning(sent.cause)
         metadata[CAUSE] = sent.cause

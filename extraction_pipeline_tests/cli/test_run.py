@@ -5,13 +5,17 @@ from pathlib import Path
 
 import orjson
 import pytest
+from click.testing import CliRunner
 
+from extraction_pipeline.cli.group import commands
 from extraction_pipeline.ledger.summary import Submitted, submitted_by
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.cli.installation import Installation
 from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.lifecycle.driving import Driven
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -145,3 +149,17 @@ def test_what_others_send_at_the_same_time_is_not_counted(
         assert submitted_by(connection, ["first"]) == [Submitted("notes", "v1", 1, 2)]
         assert submitted_by(connection, ["second", "nobody"]) == [Submitted("notes", "v1", 1, 3)]
         assert submitted_by(connection, []) == []
+
+
+def test_a_job_that_is_held_for_a_person_is_no_success(
+    workplace: Workplace, server: ServerProcess
+) -> None:
+    driven = Driven(workplace.open(server.base_url), server)
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    driven.execute("UPDATE extraction.batch_jobs SET state = 'held'")
+    done = CliRunner().invoke(commands, ["run", "--collection", "notes"])
+    assert done.exit_code == 1, done.output
+    key = driven.job(job_id).job_key
+    assert f"1 batch job of it held for a person: {key}. A person must decide" in done.output
+    driven.pipeline.engine.dispose()

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import requests
-from dagster import ExecuteInProcessResult
+from dagster import AssetKey, ExecuteInProcessResult
 
+from extraction_pipeline.ledger.stages import Stage
+from extraction_pipeline.orchestration.comparing import compare
 from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
 from extraction_pipeline_tests.faults.proxy import CANCEL, CREATE, LIST, POLL, Proxy
 from extraction_pipeline_tests.faults.result_rows import said
@@ -115,3 +117,49 @@ def test_a_batch_that_is_cancelled_gives_its_documents_back(
     installed.finish()
     assert installed.ledger_keys() == keys(hashes)
     assert installed.query("SELECT max(attempt) FROM extraction.batch_items") == [2]
+
+
+def test_a_job_that_was_given_up_says_so_in_the_ui_and_its_late_results_are_recorded_once(
+    installed: Installed, proxy: Proxy
+) -> None:
+    hashes = installed.with_documents(2)
+    assert installed.submit().success
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    installed.execute("UPDATE extraction.batch_jobs SET state = 'held'")
+    chosen = {"job_key": key, "reason": REASON}
+    assert installed.run("give_up_batch", "give_up_held_batch", chosen).success
+    assert "Only a job that is held can be given up." in cause(
+        installed.run("give_up_batch", "give_up_held_batch", chosen)
+    )
+    seen = installed.instance.fetch_observations(AssetKey(["notes", "extractions"]), limit=9)
+    observed = {
+        str(record.asset_observation.partition): record.asset_observation.metadata["reason"].value
+        for record in seen.records
+        if record.asset_observation is not None
+    }
+    assert observed == dict.fromkeys(keys(hashes), "given_up")
+    installed.finish()  # by a second job
+    installed.execute(f"UPDATE extraction.batch_jobs SET due_at = now() WHERE job_key = '{key}'")
+    installed.driver().wait()
+    assert installed.query(f"SELECT state FROM extraction.batch_jobs WHERE job_key = '{key}'") == [
+        "published"
+    ]
+    assert installed.query("SELECT count(*) FROM extraction.raw_responses") == [4]
+    assert installed.query("SELECT count(*) FROM extraction.extractions") == [2]
+    for stage in Stage:
+        assert compare(installed.pipeline.engine, installed.instance, "notes", stage).agrees, stage
+
+
+def test_who_resolves_what_is_resolved_already_is_told_in_one_line(
+    installed: Installed, proxy: Proxy
+) -> None:
+    installed.with_documents(1)
+    assert installed.submit().success
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    again = installed.run("resolve_submission", "resolve_batch_job", {"job_key": key})
+    assert again.success
+    (output,) = [event for event in again.all_events if event.is_successful_output]
+    assert output.step_output_data.metadata["note"].value == (
+        f"Job {key} is submitted: there was nothing to do."
+    )
+    assert proxy.count(CREATE) == 1
