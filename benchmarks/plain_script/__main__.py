@@ -137,11 +137,11 @@ def batch_server(folder: Path, scenario: Scenario) -> Iterator[str]:
         process.wait(10)
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def _wait_until(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise SystemExit("A program did not get as far as it should in a minute.")
+            raise SystemExit("A program did not get as far as it should in time.")
         time.sleep(0.02)
 
 
