@@ -23,6 +23,7 @@ progress       one batch's answers while it is worked on
 processor      takes accepted batches to their end, across restarts
 answers        what answers a request: the interface, and the choice by model name
 rules, relay   the two that do
+questions      which requests ask the same
 chat           what the wire formats share of chat completions
 result_lines, result_files, results   results: a line, their files, reading them
 """

@@ -4,7 +4,6 @@ One thread goes round the open batches and does for each what is next; every ste
 after a crash. A batch ends in `_validate` or `_finish` and nowhere else.
 """
 
-import hashlib
 import logging
 import threading
 import time
@@ -22,6 +21,7 @@ from extraction_pipeline.batch_server.faults.answering import said, spoiled
 from extraction_pipeline.batch_server.faults.in_force import FaultsInForce
 from extraction_pipeline.batch_server.openai.input_lines import check_input, read_line
 from extraction_pipeline.batch_server.progress import BatchProgress, remove_progress
+from extraction_pipeline.batch_server.questions import question_digest
 from extraction_pipeline.batch_server.records import (
     Batch,
     BatchState,
@@ -36,7 +36,6 @@ from extraction_pipeline.batch_server.result_lines import (
     answer_line,
     tokens_of,
     unserved_line,
-    write_json,
 )
 from extraction_pipeline.batch_server.state_folder import StateFolder
 from extraction_pipeline.batch_server.store import Store
@@ -189,7 +188,7 @@ class Processor:
             questions = self._questions(batch, places, digests)
             for place, answer in self._pool.run(questions, watch.go_on):
                 wrong = self._faults.says(batch)
-                said_ = answer if wrong is None else said(answer, wrong)
+                said_ = answer if wrong is None else said(answer, wrong, batch.asked.dialect)
                 digest = digests.pop(place.position)
                 tally = _record(progress, batch.id, place, said_, tally, digest)
                 if watch.time_to_show():
@@ -205,7 +204,7 @@ class Processor:
             for place in places:
                 lines.seek(place.offset)
                 body = _chat_body(batch.asked.dialect, lines.read(place.length))
-                digests[place.position] = hashlib.sha256(write_json(body)).digest()
+                digests[place.position] = question_digest(body, place.custom_id)
                 yield place, body
 
     def _finish(self, batch: Batch, end: BatchState) -> None:

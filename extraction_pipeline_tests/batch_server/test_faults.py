@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from extraction_pipeline.batch_server.command import batch_server
 from extraction_pipeline.batch_server.config import ServerConfig
 from extraction_pipeline.batch_server.faults.plan import load_plan
+from extraction_pipeline.batch_server.questions import question_digest
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline_tests.batch_server.client import Client, jsonl, line
 from extraction_pipeline_tests.batch_server.in_process import served
@@ -49,6 +50,16 @@ def put(root_url, *faults):
 
 def statistics(root_url):
     return requests.get(f"{root_url}/statistics", timeout=5).json()
+
+
+def test_an_id_in_the_prompt_makes_no_other_question():
+    def body(mark):
+        return {"model": "m", "messages": [{"role": "user", "content": f'Copy "{mark}". Text.'}]}
+
+    marks = ['first"-0123456789abcdef', 'second"-0123456789abcdef']
+    alike = {question_digest(body(mark), json.dumps({"key": mark})) for mark in marks}
+    assert len(alike) == 1
+    assert len({question_digest(body(mark), mark) for mark in ("Text", "text")}) == 2
 
 
 def test_a_plan_is_shown_as_it_was_put(root_url):
@@ -221,6 +232,7 @@ def test_lists_lag(root_url, client):
         return {made, other} & (first | {batch["id"] for batch in second})
 
     assert listed() == set()
+    assert client.get_batch(made)["id"] == made
     time.sleep(0.5)
     assert listed() == {made, other}
 

@@ -2,26 +2,34 @@
 
 import copy
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from extraction_pipeline.batch_server.answers import Answer, Answered
 from extraction_pipeline.batch_server.chat import error_body
+from extraction_pipeline.batch_server.dialects import Dialect
 from extraction_pipeline.batch_server.faults.plan import Rows, Says
 
 SOMEBODY_ELSES = "somebody-elses"
+NO_CREDIT: Mapping[Dialect, tuple[int, str | None]] = {
+    Dialect.OPENAI: (429, "insufficient_quota"),
+    Dialect.ANTHROPIC: (402, None),
+    Dialect.GEMINI: (402, None),
+    Dialect.INFRAI: (402, None),
+}
+"""Status and code of a refusal for lack of credit."""
 _MARKS = frozenset({"custom_id", "key", "metadata"})
 
 
-def said(answer: Answer, fault: Says) -> Answer:
+def said(answer: Answer, fault: Says, dialect: Dialect) -> Answer:
     """What the model says in place of a good answer; others stay as they are."""
     if not isinstance(answer, Answered) or not answer.succeeded:
         return answer
-    if fault.what == "error":
-        code = "insufficient_quota" if fault.status == 429 else None
-        return Answered(fault.status, error_body("A fault that was asked for.", code=code))
+    if fault.what in ("error", "no_credit"):
+        refused = (fault.status, None) if fault.what == "error" else NO_CREDIT[dialect]
+        return Answered(refused[0], error_body("A fault that was asked for.", code=refused[1]))
     body = copy.deepcopy(dict(answer.body))
     choice = body["choices"][0]
     message = choice["message"]

@@ -81,7 +81,7 @@ class FaultsInForce:
         for place, fault in _places(course, _CALL_FAULTS):
             if fault.dialect not in (None, called.dialect):
                 continue
-            if fault.call not in (None, called.name):
+            if not fault.is_of(called.name):
                 continue
             if fault.needs_batch:
                 batch = batch or self._batch_of(called)

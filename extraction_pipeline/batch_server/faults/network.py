@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from extraction_pipeline.batch_server.api_errors import ApiError, error_answer
 from extraction_pipeline.batch_server.calls import given_key, use_google_path
-from extraction_pipeline.batch_server.dialects import Dialect
+from extraction_pipeline.batch_server.faults.answering import NO_CREDIT
 from extraction_pipeline.batch_server.faults.called import Called
 from extraction_pipeline.batch_server.faults.in_force import FaultsInForce
 from extraction_pipeline.batch_server.faults.plan import (
@@ -117,7 +117,9 @@ class _Spoiled:
                 await self._hang(fault)
             case NoCredit():
                 await self._heard()
-                await self._answer(error_answer(self.scope, no_credit(self.called.dialect)))
+                status, code = NO_CREDIT[self.called.dialect]
+                error = ApiError(status, "The account is out of credit.", code=code)
+                await self._answer(error_answer(self.scope, error))
             case KeyRotated():
                 await self._heard()
                 refusal = wrong_key(self.called.dialect, given=True)
@@ -219,14 +221,6 @@ class _Spoiled:
             young = await run_in_threadpool(self.store.young, fault.seconds)
             return rewritten(body, self.called.dialect, fault, young)
         return rewritten(body, self.called.dialect, fault, frozenset())
-
-
-def no_credit(dialect: Dialect) -> ApiError:
-    """What a provider says to an account that is out of credit."""
-    message = "The account is out of credit."
-    if dialect is Dialect.OPENAI:
-        return ApiError(429, message, code="insufficient_quota")
-    return ApiError(402, message)
 
 
 def _error(scope: Scope, fault: AnswerWith) -> Response:

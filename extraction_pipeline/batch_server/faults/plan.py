@@ -100,6 +100,10 @@ class _CallFault(_Fault):
     batch_is: Literal["open", "ended"] | None = None
     each_batch: bool = False
 
+    def is_of(self, call: CallName) -> bool:
+        """Whether it is a fault of such calls."""
+        return self.call in (None, call)
+
     @property
     def per_batch(self) -> bool:
         """As `each_batch` says."""
@@ -200,7 +204,12 @@ class ListLags(_CallFault):
     """Batches and files are not in lists in their first `seconds`."""
 
     kind: Literal["list_lags"]
+    call: Literal[CallName.LIST, CallName.LIST_FILES] | None = None
     seconds: _Seconds
+
+    def is_of(self, call: CallName) -> bool:
+        """Lists only."""
+        return call in (CallName.LIST, CallName.LIST_FILES) and super().is_of(call)
 
 
 class StateSaid(_CallFault):
@@ -233,11 +242,11 @@ class ResultsPlace(_CallFault):
 
 
 class Says(_Fault):
-    """The model's answer to a request is something else; it is paid for as before, except for an
-    `error`, which has `status` (429: out of credit, in OpenAI's words)."""
+    """The model's answer to a request is something else, and is paid for as before; or there is
+    none, but an `error` with `status`, or the news that the account has `no_credit`."""
 
     kind: Literal["says"]
-    what: Literal["bad_json", "half_json", "refusal", "truncated", "empty", "error"]
+    what: Literal["bad_json", "half_json", "refusal", "truncated", "empty", "error", "no_credit"]
     status: Annotated[int, Field(ge=400, le=599)] = 500
 
 
