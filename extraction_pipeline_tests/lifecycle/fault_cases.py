@@ -42,7 +42,6 @@ def errors(call: str, **values: object) -> Iterator[tuple[str, Fault]]:
     """What can happen to any call, once."""
     yield "dropped", once("drop", call=call, **values)
     yield "answered 500", once("answer", call=call, status=500, **values)
-    yield "answered by a gateway", once("answer", call=call, status=502, page=True, **values)
     yield "hanging", once("hang", call=call, **values)
 
 
@@ -55,6 +54,7 @@ LOST = {"results_lost": 1}
 CREATING = [
     *(Case(f"create taken and {what}", [one]) for what, one in errors("create", accepted=True)),
     *(Case(f"create {what}", [one]) for what, one in errors("create")),
+    Case("create answered by a gateway", [once("answer", call="create", status=502, page=True)]),
     Case("create unavailable", [once("answer", call="create", status=503)]),
     Case("create overloaded", [once("answer", call="create", status=529)]),
     Case("create limited for seconds", [once("answer", call="create", status=429, retry_after=1)]),
@@ -76,6 +76,7 @@ CREATING = [
 ]
 READING = [
     *(Case(f"status {what}", [one]) for what, one in errors("status")),
+    Case("status slow", [once("slow", call="status", seconds=2)]),
     Case("status limited", [once("answer", call="status", status=429, retry_after=0.1)]),
     Case("not found right after create", [fault("answer", call="status", status=404, first=2)]),
     Case(
