@@ -6,7 +6,7 @@ Every move is one conditional statement whose row count is checked: who comes se
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -116,13 +116,17 @@ def job_by_key(connection: Connection, job_key: str) -> JobRow | None:
 def jobs_to_run(
     connection: Connection,
     limit: int,
-    versions: Sequence[int] | None = None,
+    *,
     accounts: Sequence[str] = (),
+    again: tuple[float, float] = (0.0, 0.0),
+    versions: Sequence[int] | None = None,
 ) -> list[JobRow]:
-    """Jobs that a run must carry on: to send or resolve, to collect, or to write records for.
+    """Jobs that a run must carry on: to send or resolve, to collect, or to write records for. Those
+    of each provider come in turn, so that none keeps another's back.
 
-    `versions` narrows them to jobs of these; what needs a call of one of `accounts` waits for as
-    long as that is paused."""
+    What needs a call of one of `accounts` waits for as long as that is paused, and what a run was
+    asked for waits for `again`: the seconds after the first run, which double with each, and the
+    longest. `versions` narrows the jobs to those of these."""
     rows = connection.execute(
         text(f"""
             SELECT {COLUMNS} {FROM}
@@ -135,10 +139,23 @@ def jobs_to_run(
                    AND j.submission_recorded_at IS NULL
                    AND j.submitted_at < now() - interval '60 seconds')
                OR (j.state = 'published' AND j.results_recorded_at IS NULL))
+              AND (j.run_requested_at IS NULL
+                   OR j.ended_at > j.run_requested_at  -- that run was to submit it
+                   OR j.run_requested_at <= now()
+                      - least(:first * 2 ^ least(j.run_attempt, 20), CAST(:longest AS interval)))
               {OF_VERSIONS}
-            ORDER BY j.run_requested_at NULLS FIRST, j.id LIMIT :limit
+            ORDER BY row_number() OVER (PARTITION BY j.provider
+                                        ORDER BY j.run_requested_at NULLS FIRST, j.id),
+                     j.run_requested_at NULLS FIRST, j.id
+            LIMIT :limit
         """),
-        {"limit": limit, "versions": _or_all(versions), "accounts": list(accounts)},
+        {
+            "limit": limit,
+            "versions": _or_all(versions),
+            "accounts": list(accounts),
+            "first": timedelta(seconds=again[0]),
+            "longest": timedelta(seconds=again[1]),
+        },
     )
     return [job_of_row(row) for row in rows]
 

@@ -4,6 +4,11 @@ import random
 
 SUBMIT_RETRY_SECONDS = 30.0
 
+RUN_AGAIN_SECONDS = 7.5
+"""Doubled with each run that was asked for, until another one is, where the last left its job
+undone."""
+LONGEST_RUN_AGAIN_SECONDS = 900.0
+
 READINGS_PER_INTERVAL = 15
 """Of all jobs of one account, in each first interval: one a second, with the default one."""
 
@@ -28,8 +33,3 @@ def next_poll(
     spread = min(first, longest) * open_jobs / READINGS_PER_INTERVAL
     wait = max(min(grown, longest), spread) * random.uniform(0.9, 1.1)
     return max(wait, retry_after or 0.0)
-
-
-def next_run(attempt: int) -> float:
-    """Seconds after which another run may be asked for, when the last one left the job undone."""
-    return float(min(7.5 * (2.0 ** min(attempt, 10)), 900.0))

@@ -6,7 +6,6 @@ not change too: every move in the ledger is conditional, and every run holds its
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from dagster import (
     DagsterInstance,
@@ -25,7 +24,7 @@ from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.announcements import attend
-from extraction_pipeline.lifecycle.pacing import next_run
+from extraction_pipeline.lifecycle.pacing import LONGEST_RUN_AGAIN_SECONDS, RUN_AGAIN_SECONDS
 from extraction_pipeline.lifecycle.pausing import accounts, pauses_of
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import Reading, poll_due
@@ -128,12 +127,18 @@ def run_requests(
     The attempt is part of the run key, because a failed run blocks its key for ever.
     """
     with pipeline.engine.connect() as connection:
-        waiting = jobs.jobs_to_run(connection, RUNS_PER_TICK, versions, accounts(pipeline))
+        waiting = jobs.jobs_to_run(
+            connection,
+            RUNS_PER_TICK,
+            accounts=accounts(pipeline),
+            again=(RUN_AGAIN_SECONDS, LONGEST_RUN_AGAIN_SECONDS),
+            versions=versions,
+        )
     statuses = NOT_FINISHED_STATUSES if daemon else [DagsterRunStatus.STARTED]
     busy = _keys_with_run(instance, [job.job_key for job in waiting], statuses)
     requests: list[RunRequest] = []
     for job in waiting:
-        if job.job_key in busy or not _may_run_again(job):
+        if job.job_key in busy:
             continue
         with pipeline.engine.begin() as connection:
             if not jobs.claim_run(connection, job):
@@ -160,15 +165,6 @@ def _request(job: jobs.JobRow, attempt: int) -> RunRequest:
             "extraction/version": job.version_name,
         },
     )
-
-
-def _may_run_again(job: jobs.JobRow) -> bool:
-    if job.run_requested_at is None:
-        return True
-    if job.ended_at is not None and job.ended_at > job.run_requested_at:
-        return True  # the last run was to submit it; none was asked for to collect it
-    waited = (datetime.now(UTC) - job.run_requested_at).total_seconds()
-    return waited >= next_run(job.run_attempt)
 
 
 def _keys_with_run(

@@ -128,6 +128,39 @@ def test_a_run_is_asked_for_where_there_is_something_to_do(engine: Engine, versi
         }
 
 
+def test_jobs_that_must_wait_for_their_next_run_keep_no_other_back(
+    engine: Engine, version: int
+) -> None:
+    """Field report 55: many bad jobs first in the queue, and one provider with many."""
+    for number in range(6):
+        name = f"bad-{number}"
+        made(engine, version, "ended", job_key=name, job_id=name, run_attempt=9)
+    for number in range(3):
+        name = f"many-{number}"
+        made(engine, version, "ended", job_key=name, job_id=name)
+    made(engine, version, "ended", job_key="other", job_id="other", provider="openai")
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE extraction.batch_jobs SET run_requested_at = now() - interval '10 minutes'"
+                " WHERE run_attempt = 9"
+            )
+        )
+        found = jobs.jobs_to_run(connection, 3, again=(7.5, 900.0))
+        assert {job.job_key for job in found} == {"many-0", "other", "many-1"}
+        connection.execute(
+            text("UPDATE extraction.batch_jobs SET run_requested_at = now() - interval '901 s'")
+        )
+        assert len(jobs.jobs_to_run(connection, 20, again=(7.5, 900.0))) == 10
+        connection.execute(
+            text(
+                "UPDATE extraction.batch_jobs SET run_attempt = 2,"
+                " run_requested_at = now() - interval '29 s'"
+            )
+        )
+        assert jobs.jobs_to_run(connection, 20, again=(7.5, 900.0)) == []
+
+
 def test_jobs_are_read_the_longest_due_first(engine: Engine, version: int) -> None:
     for minutes in (1, 3, 2, -5):
         made(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extraction_pipeline.lifecycle.pacing import next_poll, next_run
+from extraction_pipeline.lifecycle.pacing import next_poll
 
 seconds = st.floats(min_value=0.01, max_value=3600)
 counts = st.integers(min_value=0, max_value=10_000_000)
@@ -47,8 +47,3 @@ def test_a_day_of_polling_is_a_bounded_number_of_calls() -> None:
         elapsed += next_poll(polls, 0, first=15, longest=900)
         polls += 1
     assert polls < 130
-
-
-@given(counts)
-def test_runs_for_a_job_come_ever_slower_and_never_stop(attempt: int) -> None:
-    assert 0 < next_run(attempt) <= next_run(attempt + 1) <= 900

@@ -22,7 +22,7 @@ from extraction_pipeline_tests.orchestration.installed import NOTES, Installed, 
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be sent is tried again at once."""
     monkeypatch.setattr("extraction_pipeline.lifecycle.sending.SUBMIT_RETRY_SECONDS", 0.1)
-    monkeypatch.setattr("extraction_pipeline.orchestration.sensors.next_run", lambda attempt: 0.1)
+    monkeypatch.setattr("extraction_pipeline.orchestration.sensors.RUN_AGAIN_SECONDS", 0.02)
     monkeypatch.setenv("EXTRACTION_POLL_MAX_SECONDS", "0.1")
 
 
