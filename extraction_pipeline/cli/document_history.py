@@ -25,7 +25,7 @@ def show_history(beginning: str, only: str | None, *, as_json: bool) -> None:
     """Show the history of the one document whose hash begins so, in one collection or in all."""
     if not _BEGINNING.fullmatch(beginning):
         raise ConfigurationError(
-            "A document is named by its hash: 64 characters of 0-9 and a-f, or 8 of them.",
+            "A document is named by its hash (0-9 and a-f), or the first 8 characters or more.",
             remedy="`extraction-pipeline status --documents` and the UI's partitions show hashes.",
         )
     given = read_settings()
