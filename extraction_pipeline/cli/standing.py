@@ -43,7 +43,7 @@ from extraction_pipeline.reports.advice import (
     which_file,
 )
 from extraction_pipeline.reports.table import Cell, render_table
-from extraction_pipeline.reports.webhooks import webhook_line
+from extraction_pipeline.reports.webhooks import webhook_lines
 
 UNDONE = [status for status in DocumentStatus if status is not DocumentStatus.PUBLISHED]
 COUNTS = {
@@ -207,8 +207,9 @@ def _show(
         click.echo(render_table(header, open_rows))
     collections = {place.collection.name: place.collection for place in places}.values()
     show_attention(connection, pipeline, collections, limit)
-    if (webhooks := webhook_line(deliveries.counts(connection))) is not None:
-        click.echo(f"\n{webhooks}")
+    if webhooks := webhook_lines(deliveries.counts(connection)):
+        click.echo("\nWebhooks of the last weeks")
+        click.echo("\n".join(f"  {line}" for line in webhooks))
     if documents:
         for place in places:
             if place.listed:
@@ -351,7 +352,7 @@ def _as_json(
             {place.collection.name: place.collection for place in places}.values(),
             limit,
         ),
-        "webhooks": deliveries.counts(connection),
+        "webhooks": {one.value: n for one, n in deliveries.counts(connection).items()},
     }
 
 

@@ -1,10 +1,10 @@
-"""What came of webhooks, in a line for a person. Pure."""
+"""What came of webhooks, in lines for a person. Pure."""
 
 from collections.abc import Mapping
 
 from extraction_pipeline.ledger.states import DeliveryOutcome
 
-_WORDS: Mapping[DeliveryOutcome, str] = {
+WORDS: Mapping[DeliveryOutcome, str] = {
     DeliveryOutcome.MADE_DUE: "that made a job due",
     DeliveryOutcome.SETTLED: "about a job whose end was read before",
     DeliveryOutcome.UNKNOWN_JOB: "about a job that is not here (the account may have other users)",
@@ -13,7 +13,6 @@ _WORDS: Mapping[DeliveryOutcome, str] = {
 }
 
 
-def webhook_line(counts: Mapping[DeliveryOutcome, int]) -> str | None:
-    """How many deliveries there are and what came of them; `None` without any."""
-    told = [f"{counts[one]:,} {words}" for one, words in _WORDS.items() if counts.get(one)]
-    return f"Webhooks of the last weeks: {'; '.join(told)}" if told else None
+def webhook_lines(counts: Mapping[DeliveryOutcome, int]) -> list[str]:
+    """How many deliveries there are and what came of them, a line for each outcome."""
+    return [f"{counts[one]:,} {words}" for one, words in WORDS.items() if counts.get(one)]

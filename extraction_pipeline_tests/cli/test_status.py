@@ -14,10 +14,12 @@ from extraction_pipeline.documents.readable import UnreadableReason
 from extraction_pipeline.errors import CollectionError, ConfigurationError, LedgerError
 from extraction_pipeline.ledger import pauses
 from extraction_pipeline.ledger.database import open_engine
-from extraction_pipeline.ledger.states import DocumentStatus, JobState
+from extraction_pipeline.ledger.deliveries import Delivery, keep
+from extraction_pipeline.ledger.states import DeliveryOutcome, DocumentStatus, JobState
 from extraction_pipeline.ledger.summary import Reason
 from extraction_pipeline.providers.base import AnswerOutcome
 from extraction_pipeline.reports.advice import advise
+from extraction_pipeline.reports.webhooks import WORDS
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import Proxy, running_proxy
@@ -213,6 +215,25 @@ def test_a_misspelt_document_type_is_refused(workplace: Workplace) -> None:
     done = CliRunner().invoke(commands, ["status"])
     assert isinstance(done.exception, CollectionError)
     assert "notes.yaml:3: " in str(done.exception)
+
+
+def test_what_came_of_webhooks_is_counted(workplace: Workplace) -> None:
+    assert "Webhooks" not in typed().output
+    pipeline = workplace.open()
+    with pipeline.engine.begin() as connection:
+        for number, (job_id, settled_as) in enumerate(
+            [("batch_1", None), ("batch_1", None), (None, DeliveryOutcome.UNREADABLE)]
+        ):
+            keep(connection, Delivery("openai", f"wh_{number}", None, job_id, settled_as))
+    pipeline.engine.dispose()
+    assert (
+        "Webhooks of the last weeks\n"
+        "  2 about a job that is not here (the account may have other users)\n"
+        "  1 signed and of an unknown form (look at what is sent there)\n"
+    ) in typed().output
+    told = orjson.loads(typed("--json").stdout)["webhooks"]
+    assert told == {"unknown_job": 2, "unreadable": 1}
+    assert set(WORDS) == set(DeliveryOutcome)
 
 
 def test_there_is_advice_for_every_reason() -> None:
