@@ -22,7 +22,7 @@ from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.announcements import attend
 from extraction_pipeline.lifecycle.collecting import collect
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.lifecycle.polling import poll_due
+from extraction_pipeline.lifecycle.polling import poll, poll_due
 from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.submission import submit_documents
@@ -32,8 +32,8 @@ from extraction_pipeline.webhooks.server import receiving
 from extraction_pipeline_tests.batch_server.in_process import served
 from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.conftest import Workplace
-from extraction_pipeline_tests.faults.actions import Hold, forward_then_drop
-from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy
+from extraction_pipeline_tests.faults.actions import Hold, answer, forward_then_drop
+from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, POLL, Proxy
 from extraction_pipeline_tests.faults.worker import working
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 from extraction_pipeline_tests.webhooks.signing import SECRET, batch_event, fresh_id, headers
@@ -191,6 +191,23 @@ def test_an_announcement_that_is_too_early_at_the_provider_is_asked_for_again_so
     driven.execute("UPDATE extraction.batch_jobs SET poll_count = 30")
     assert announce(provider_job_id) == 200
     assert driven.job(job_id).poll_count == 0
+
+
+def test_an_announcement_does_not_end_the_pause_of_an_account(
+    driven: Driven, workplace: Workplace, proxy: Proxy, announce: Announcer
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    provider_job_id = postponed(driven, job_id)
+    proxy.plan(POLL, answer(429, retry_after="500"), times=1)
+    assert poll(driven.pipeline, driven.job(job_id), ACTOR).paused
+    asked = proxy.count(POLL)
+    assert announce(provider_job_id) == 200
+    assert announce.outcomes() == ["made_due"]
+    assert tick(driven) == []
+    assert proxy.count(POLL) == asked
+    driven.pause_ends()
+    assert tick(driven) == [driven.job(job_id).job_key]
 
 
 def test_a_worker_that_restarts_finds_what_was_done_and_submits_nothing(
