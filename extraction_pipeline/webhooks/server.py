@@ -85,6 +85,7 @@ def _config(senders: Mapping[ProviderName, Signature], database_url: str) -> uvi
         ws="none",
         lifespan="on",
         log_config=None,
+        log_level="error",  # its warnings are a line for each odd request of a stranger
         access_log=False,
         server_header=False,
         proxy_headers=False,

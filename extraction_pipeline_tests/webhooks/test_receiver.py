@@ -299,8 +299,10 @@ def test_nothing_of_a_delivery_is_logged(receiver: Desk, caplog: pytest.LogCaptu
     receiver.post("openai", secret_words, headers(secret_words, key=b"z" * 24))
     receiver.post("Mrs-Doe", secret_words, headers(secret_words))
     receiver.post("infrai", secret_words, {"X-Webhook-Secret": "Doe" * 9})
+    assert _raw(receiver, ["Mrs Doe"], b"").startswith(b"HTTP/1.1 400")
     ours = [one.getMessage() for one in caplog.records if one.name.startswith("extraction")]
     assert any("not of a form that is known" in line for line in ours)
+    assert not [one for one in caplog.records if one.name.startswith("uvicorn")]
     assert "Doe" not in "".join(
         one.getMessage() for one in caplog.records if not one.name.startswith("urllib3")
     )
