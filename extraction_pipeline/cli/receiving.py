@@ -24,6 +24,7 @@ def receive(host: str, port: int, port_file: Path | None) -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     with _database_of(settings) as url:
         say(f"Webhooks are taken from: {', '.join(sorted(known))}.")
         serve(known, url, host, port, port_file)

@@ -56,13 +56,15 @@ def create_app(senders: Mapping[ProviderName, Signature], engine: Engine) -> Sta
         yield
         engine.dispose()
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/health", health),
             Route("/webhooks/{provider}", receiver.receive, methods=["POST"]),
         ],
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False  # a redirect is a failure to senders, and told to anybody
+    return app
 
 
 class Receiver:

@@ -289,6 +289,8 @@ def test_other_ways_lead_nowhere(receiver: Desk) -> None:
     assert requests.get(f"{receiver.url}/webhooks/openai", timeout=5).status_code == 405
     assert requests.post(f"{receiver.url}/webhooks", timeout=5).status_code == 404
     assert requests.post(f"{receiver.url}/webhooks/openai/x", timeout=5).status_code == 404
+    slash = requests.post(f"{receiver.url}/webhooks/openai/", timeout=5, allow_redirects=False)
+    assert slash.status_code == 404
     assert requests.get(f"{receiver.url}/docs", timeout=5).status_code == 404
 
 
