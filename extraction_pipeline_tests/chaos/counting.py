@@ -110,13 +110,17 @@ class Requests:
 
     @property
     def duplicates(self) -> int:
-        """Jobs and requests that the ledger does not know, requests repeated without a recorded
-        lost answer, and second records."""
+        """Requests that the ledger does not know or that were repeated without a recorded lost
+        answer, or where there are none, jobs that it does not know; and second records."""
         return (
-            abs(self.jobs_created - self.jobs_known)
-            + abs(self.accepted - self.requests_known)
-            + max(0, max(self.asked_again, self.answered_again) - self.lost_on_record)
-            + (self.records - self.documents_with_record)
+            max(
+                abs(self.accepted - self.requests_known),
+                abs(self.jobs_created - self.jobs_known),
+                self.asked_again - self.lost_on_record,
+                self.answered_again - self.lost_on_record,
+            )
+            + self.records
+            - self.documents_with_record
         )
 
 

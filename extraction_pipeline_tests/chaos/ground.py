@@ -37,6 +37,7 @@ from extraction_pipeline.orchestration.resource import opened_pipeline
 from extraction_pipeline.orchestration.sensors import run_requests
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.chaos import counting
+from extraction_pipeline_tests.chaos.roles import run
 from extraction_pipeline_tests.chaos.workers import KILLED
 from extraction_pipeline_tests.chaos.world import ACTIVE, World
 
@@ -116,6 +117,10 @@ class Work:
 
     def clean_up(self) -> None:
         clean_up(self.pipeline, ACTOR)
+
+    def night(self) -> None:
+        """The nightly run, as Dagster executes it."""
+        run("nightly", {}, {}, partition="2026-11-02")
 
     def everything(self) -> None:
         """All steps in their order, as often as it takes until nothing is open."""

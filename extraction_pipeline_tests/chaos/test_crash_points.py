@@ -93,12 +93,11 @@ DEATHS = (
     Death(P.RESULTS_NOT_MARKED, Work.record_results),
     Death(P.RESULTS_MARKED, Work.record_results),
     Death(P.CLEANED_NOT_WRITTEN, Work.clean_up, environment=CLEANING),
+    Death(P.NIGHT_NOT_RECORDED, Work.night, fresh=True),
     Death(P.JOB_ID_WRITTEN, Work.submit, fresh=True, everywhere=True),
     Death(P.CREATE_REFUSED, Work.submit, (ProviderName.ANTHROPIC,), NOWHERE, fresh=True),
     Death(P.CREATE_UNKNOWN, Work.submit, (ProviderName.ANTHROPIC,), {SILENCE: ""}, fresh=True),
 )
-IN_A_RUN_OF_DAGSTER = frozenset({P.NIGHT_NOT_RECORDED})
-"""Points that only a whole run comes by."""
 
 
 def deaths_at(provider: ProviderName) -> list[Death]:
@@ -163,4 +162,4 @@ def test_a_job_whose_every_process_dies_comes_to_the_same_end(
 
 
 def test_every_point_has_its_death() -> None:
-    assert {death.point for death in DEATHS} | IN_A_RUN_OF_DAGSTER == {*CrashPoint}
+    assert {death.point for death in DEATHS} == {*CrashPoint}
