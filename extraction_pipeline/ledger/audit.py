@@ -73,3 +73,16 @@ def happened(connection: Connection, event: AuditEvent, job: int, attempt: int) 
             {"job": job, "event": event.value, "attempt": str(attempt)},
         ).scalar_one()
     )
+
+
+def withdrawn_inputs(connection: Connection, job: int) -> list[str]:
+    """Ids of the uploads of a job that were deleted, so that no late create call can use them."""
+    return list(
+        connection.execute(
+            text("""
+                SELECT details->>'input_id' FROM extraction.audit_events
+                WHERE batch_job_id = :job AND event = :event AND details->>'input_id' IS NOT NULL
+            """),
+            {"job": job, "event": AuditEvent.INPUT_WITHDRAWN.value},
+        ).scalars()
+    )

@@ -5,7 +5,7 @@ from sqlalchemy import Connection
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs, provider_jobs
-from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.audit import note, withdrawn_inputs
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -21,6 +21,7 @@ def find(pipeline: Pipeline, job: jobs.JobRow) -> Search:
     first = job.submit_started_at if job.submit_attempt == 1 else job.created_at
     with pipeline.engine.connect() as connection:
         others = provider_jobs.ids_since(connection, job.provider, first)
+        uploads = withdrawn_inputs(connection, job.id)
     return pipeline.provider(job.provider).find(
         Sought(
             job_key=job.job_key,
@@ -29,6 +30,7 @@ def find(pipeline: Pipeline, job: jobs.JobRow) -> Search:
             request_count=job.request_count,
             custom_id_prefix=custom_id_prefix(job.job_key),
             known_job_ids=frozenset(others),
+            input_ids=frozenset([*uploads, *([job.input_id] if job.input_id else [])]),
         )
     )
 

@@ -17,8 +17,8 @@ from extraction_pipeline.providers.anthropic_translation import (
     decode_result,
     encode_request,
     job_status,
+    may_hold,
     read_error,
-    total_count,
 )
 from extraction_pipeline.providers.anthropic_wire import BatchPage, WireBatch
 from extraction_pipeline.providers.base import (
@@ -56,8 +56,9 @@ LIMITS = ProviderLimits(
 )
 """From Anthropic's batch guide; 256 MB are taken as decimal, less what stands around the lines."""
 
-CLOCK_MARGIN = timedelta(minutes=15)
-"""How far the provider's clock may be from the database's."""
+CLOCK_MARGIN = timedelta(hours=3)
+"""How far the provider's clock may be from the database's. A wide one costs a look at the results
+of batches of the same size; a narrow one that is passed once costs a second paid batch."""
 LATEST_ARRIVAL = timedelta(hours=1)
 """How long after a create call began it may still make a job: far beyond any time-out."""
 
@@ -116,9 +117,7 @@ class AnthropicBatchProvider(HttpProvider):
         found: list[FoundJob] = []
         possible: list[str] = []
         for batch in self._made_in_time(sought):
-            # Counts of a batch that has only just come may still be zeros.
-            count = total_count(batch) or None
-            if batch.id in sought.known_job_ids or count not in (None, sought.request_count):
+            if batch.id in sought.known_job_ids or not may_hold(batch, sought.request_count):
                 continue
             ours = self._is_ours(batch, sought.custom_id_prefix)
             if ours:
@@ -146,13 +145,22 @@ class AnthropicBatchProvider(HttpProvider):
         status = job_status(batch, CallRecord(200, None))
         if status.phase is JobPhase.PENDING or not status.results:
             return None
+        whole = True
+        others = False
         with self.download(status.results[0]) as chunks:
             for line in _lines(chunks):
-                try:
-                    return (decode_result(line).custom_id or "").startswith(custom_id_prefix)
-                except UndecodableResult:
+                if line is None:
+                    whole = False
                     continue
-        return None
+                try:
+                    custom_id = decode_result(line).custom_id or ""
+                except UndecodableResult:
+                    whole = whole and not line.strip()
+                    continue
+                if custom_id.startswith(custom_id_prefix):
+                    return True  # one row of ours proves it, whatever else was mixed in
+                others = True
+        return False if whole and others else None
 
     def status(self, job_id: str) -> JobStatus:
         """One reading of the batch."""
@@ -193,13 +201,15 @@ def build_anthropic(endpoint: ProviderEndpoint) -> AnthropicBatchProvider:
     return AnthropicBatchProvider("anthropic", endpoint)
 
 
-def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of a stream as they come, as long as each is of a sensible length."""
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes | None]:
+    """The lines of a stream as they come; `None`, and then no more, where one is longer than is
+    sensible."""
     held = b""
     for chunk in chunks:
         *lines, held = (held + chunk).split(b"\n")
         yield from lines
         if len(held) > _LONGEST_LINE:
+            yield None
             return
     if held:
         yield held

@@ -164,6 +164,25 @@ def total_count(batch: WireBatch) -> int | None:
     )
 
 
+def may_hold(batch: WireBatch, requests: int) -> bool:
+    """Whether this may be a batch of so many requests.
+
+    What is counted never exceeds what a batch holds, but while it runs, or where a counter is
+    missing or odd, it may fall short of it.
+    """
+    counts = batch.request_counts or WireCounts()
+    known = total_count(batch) or 0
+    every = None not in (
+        counts.processing,
+        counts.succeeded,
+        counts.errored,
+        counts.canceled,
+        counts.expired,
+    )
+    at_end = batch.processing_status == "ended" and every
+    return known == requests if at_end else known <= requests
+
+
 def _sum(*counts: int | None) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

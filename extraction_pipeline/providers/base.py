@@ -185,7 +185,8 @@ class Sought:
 
     No create call of it was made before `first_tried_at`, and the last one began at
     `last_tried_at`. Every custom id in it begins with `custom_id_prefix`, and no other job's do.
-    `known_job_ids` are jobs at the provider that are known to be others of ours.
+    `known_job_ids` are jobs at the provider that are known to be others of ours, `input_ids`
+    uploads that were made for this job and no other.
     """
 
     job_key: str
@@ -194,6 +195,7 @@ class Sought:
     request_count: int
     custom_id_prefix: str
     known_job_ids: frozenset[str] = frozenset()
+    input_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ by which a job that may have been made is looked for.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from extraction_pipeline.providers.base import (
     ProviderLimits,
     ResultReference,
     Search,
+    SearchVerdict,
     Sought,
     Submission,
     SubmissionReceipt,
@@ -43,6 +45,7 @@ from extraction_pipeline.providers.gemini_translation import (
 )
 from extraction_pipeline.providers.gemini_wire import (
     OperationPage,
+    WireMetadata,
     WireOperation,
 )
 from extraction_pipeline.providers.http_provider import HttpProvider
@@ -55,6 +58,10 @@ LIMITS = ProviderLimits(
 )
 """From Google's guides, 2 GB taken as decimal. No number of requests is documented; 50,000 is what
 other clients keep to. Results are kept for six weeks."""
+
+
+CLOCK_MARGIN = timedelta(hours=3)
+"""How far the provider's clock may be from the database's."""
 
 
 class GeminiBatchProvider(HttpProvider):
@@ -116,16 +123,29 @@ class GeminiBatchProvider(HttpProvider):
         return SubmissionReceipt(reply.value.name, provider_state(reply.value), reply.call)
 
     def find(self, sought: Sought) -> Search:
-        """All batches whose display name is the job key.
+        """All batches whose display name is the job key, or whose input is a file of ours.
 
-        Every page is read: the order of the list is not documented.
+        Every page is read: the order of the list is not documented. As long as there is a batch
+        that tells no name and may have been made in the time, and none that is proven, the verdict
+        is `UNCERTAIN`.
         """
-        found = {
-            operation.name: FoundJob(
-                operation.name,
-                provider_state(operation),
-                operation.metadata.create_time,
-            )
+        found: dict[str, FoundJob] = {}
+        possible: list[str] = []
+        for operation in self._all_batches():
+            metadata = operation.metadata or WireMetadata()
+            if metadata.display_name == sought.job_key or _input_of(metadata) in sought.input_ids:
+                found[operation.name] = FoundJob(
+                    operation.name, provider_state(operation), metadata.create_time
+                )
+            elif metadata.display_name is None and not _is_older(metadata, sought):
+                possible.append(operation.name)
+        if found or not possible:
+            return Search.of_whole_list(found.values())
+        return Search(SearchVerdict.UNCERTAIN, possible=tuple(possible))
+
+    def _all_batches(self) -> Iterator[WireOperation]:
+        return (
+            operation
             for page in pages_by_token(
                 self._http,
                 "/v1beta/batches",
@@ -134,9 +154,7 @@ class GeminiBatchProvider(HttpProvider):
                 "pageToken",
             )
             for operation in page.operations
-            if operation.metadata is not None and operation.metadata.display_name == sought.job_key
-        }
-        return Search.of_whole_list(found.values())
+        )
 
     def status(self, job_id: str) -> JobStatus:
         """One reading of the batch."""
@@ -190,6 +208,17 @@ def build_gemini(endpoint: ProviderEndpoint) -> GeminiBatchProvider:
 
 def _job_path(job_id: str) -> str:
     return f"/v1beta/{resource('batches', job_id)}"
+
+
+def _input_of(metadata: WireMetadata) -> str | None:
+    file = metadata.input_config.file_name if metadata.input_config else None
+    return file and f"files/{file.removeprefix('files/')}"
+
+
+def _is_older(metadata: WireMetadata, sought: Sought) -> bool:
+    """Whether a batch was made before any create call of the job that is looked for."""
+    made = metadata.create_time
+    return made is not None and made < sought.first_tried_at - CLOCK_MARGIN
 
 
 def _inline_items(body: bytes) -> list[Any]:

@@ -69,11 +69,18 @@ class WireOutput(GeminiWire):
     inlined_responses: Lenient[InlinedResponses] = None
 
 
+class InputConfig(GeminiWire):
+    """Where a batch has its requests from; `None` for requests that were sent inline."""
+
+    file_name: OptionalId = None
+
+
 class WireMetadata(GeminiWire):
     """What an operation tells of its batch."""
 
     model: Lenient[str] = None
-    display_name: Lenient[str] = None
+    display_name: OptionalId = None
+    input_config: Lenient[InputConfig] = None
     state: Lenient[str] = None
     create_time: Lenient[AwareDatetime] = None
     end_time: Lenient[AwareDatetime] = None

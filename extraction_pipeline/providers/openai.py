@@ -107,7 +107,8 @@ class OpenAIBatchProvider(HttpProvider):
         return SubmissionReceipt(reply.value.id, reply.value.status, reply.call)
 
     def find(self, sought: Sought) -> Search:
-        """All batches that carry the job key, in their metadata or in their input file's name.
+        """All batches that carry the job key, in their metadata or in their input file's name, or
+        whose input is an upload of this job that is not listed any more.
 
         Every page is read to the end: the order of batches is not documented, so no time can end
         the search early, and a match is a match whatever the clocks say. A search that cannot be
@@ -131,7 +132,7 @@ class OpenAIBatchProvider(HttpProvider):
             )
             for batch in page.data
             if (batch.metadata or {}).get(JOB_KEY_METADATA) == sought.job_key
-            or batch.input_file_id in inputs
+            or batch.input_file_id in inputs | sought.input_ids
         }
         return Search.of_whole_list(found.values())
 

@@ -68,6 +68,9 @@ def ended(name: str, count: int = 2, **fields: Any) -> dict[str, Any]:
     return batch(name, **(done | fields))
 
 
+COUNTED = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
+
+
 def page(*batches: dict[str, Any], more: object = False) -> Script:
     return said({"data": list(batches), "has_more": more, "first_id": None, "last_id": None})
 
@@ -164,8 +167,9 @@ def test_nothing_of_the_size_in_the_time_proves_absence():
         page(
             batch("known"),
             batch("bigger", request_counts={"processing": 3}),
-            batch("later", timedelta(hours=3)),
-            batch("earlier", timedelta(hours=-1)),
+            batch("later", timedelta(hours=5)),
+            batch("earlier", timedelta(hours=-4)),
+            ended("smaller", request_counts=COUNTED | {"succeeded": 1}),
         )
     )
     assert outcome == Search(SearchVerdict.ABSENT)
@@ -187,8 +191,18 @@ def test_an_ended_batch_is_told_by_its_custom_ids():
 
 
 def test_an_ended_batch_of_others_proves_absence():
-    outcome, _ = search(page(ended("theirs")), results("fedcba9876543210-a", f"{PREFIX}b"))
+    outcome, _ = search(page(ended("theirs")), results("fedcba9876543210-a", "fedcba9876543210-b"))
     assert outcome.verdict is SearchVerdict.ABSENT
+
+
+def test_one_row_of_ours_proves_it_whatever_was_mixed_in():
+    outcome, _ = search(page(ended("ours")), results("fedcba9876543210-a", f"{PREFIX}b"))
+    assert outcome.verdict is SearchVerdict.FOUND
+
+
+def test_rows_that_cannot_be_read_beside_those_of_others_prove_no_absence():
+    some = results("fedcba9876543210-a", broken=b"not json\n")
+    assert search(page(ended("odd")), some)[0].verdict is SearchVerdict.UNCERTAIN
 
 
 def test_what_is_proven_counts_whatever_else_is_possible():
@@ -208,6 +222,11 @@ def test_one_unknown_beside_one_of_others_stays_uncertain():
     [
         batch("odd", request_counts=None),
         batch("odd", request_counts={"processing": 0, "succeeded": 0}),
+        batch("odd", request_counts=COUNTED),
+        batch("odd", request_counts={"processing": 1}),
+        ended("odd", request_counts={"succeeded": 1}, results_url=None),
+        ended("odd", request_counts=COUNTED | {"errored": "one"}, results_url=None),
+        batch("odd", timedelta(hours=-2)),
         batch("odd", created_at=None),
         batch("odd", timedelta(minutes=-14)),
         batch("odd", timedelta(minutes=74)),
@@ -233,10 +252,10 @@ def test_all_attempts_lie_within_the_time_that_is_searched():
 
 
 def test_pages_are_read_until_all_that_follow_are_older():
-    old = [batch(f"old{number}", timedelta(hours=-1)) for number in range(2)]
+    old = [batch(f"old{number}", timedelta(hours=-4)) for number in range(2)]
     outcome, paths = search(
         page(batch("timeless", created_at=None, request_counts={"processing": 9}), more=True),
-        page(batch("new", timedelta(hours=2)), more=True),
+        page(batch("new", timedelta(hours=5)), more=True),
         page(batch("running"), old[0], more=True),
         page(*old, more=True),
         page(batch("never asked for")),
@@ -248,8 +267,8 @@ def test_pages_are_read_until_all_that_follow_are_older():
 
 INCOMPLETE = {
     "list fails": (said({}, 500),),
-    "second page dropped": (page(batch("new", timedelta(hours=2)), more=True), drop),
-    "the same page for ever": (page(batch("1", timedelta(hours=2)), more=True),),
+    "second page dropped": (page(batch("new", timedelta(hours=5)), more=True), drop),
+    "the same page for ever": (page(batch("1", timedelta(hours=5)), more=True),),
     "does not say whether more follow": (page(more=None),),
     "no list": (said({"id": "x"}),),
     "results fail": (page(ended("ours")), said({}, 503)),

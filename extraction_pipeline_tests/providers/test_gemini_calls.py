@@ -1,6 +1,7 @@
 """What goes over the wire to Gemini: the upload in two calls, the create call, the search."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -197,9 +198,9 @@ def test_a_create_call_that_fails_is_made_once(script, failure, kind, retry_afte
     assert len(server.requests) == 2
 
 
-def search(*scripts: Script) -> tuple[Search, list[str]]:
+def search(*scripts: Script, sought: Sought = SOUGHT) -> tuple[Search, list[str]]:
     with scripted_server(*scripts) as server:
-        outcome = provider_at(server).find(SOUGHT)
+        outcome = provider_at(server).find(sought)
         return outcome, [request.split()[1].decode() for request in server.requests]
 
 
@@ -226,6 +227,40 @@ def test_a_job_is_found_by_its_display_name_on_any_page():
 @pytest.mark.parametrize("scripts", [(page(),), (page(operation("9", "other")),)])
 def test_a_whole_list_without_it_proves_absence(scripts):
     assert search(*scripts)[0] == Search(SearchVerdict.ABSENT)
+
+
+METADATA = {"displayName": KEY, "state": "BATCH_STATE_RUNNING"}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"metadata": None},
+        {"metadata": [METADATA]},
+        {"metadata": {"batch": METADATA}},
+        {"metadata": {"displayName": ""}},
+        {"metadata": {"displayName": 7, "createTime": "yesterday"}},
+        METADATA,
+    ],
+)
+def test_a_batch_that_tells_no_name_proves_no_absence(odd):
+    outcome, _ = search(page(operation("9", "other"), {"name": "batches/8", **odd}))
+    assert outcome == Search(SearchVerdict.UNCERTAIN, possible=("batches/8",))
+    outcome, _ = search(page({"name": "batches/8", **odd}, operation("7", KEY)))
+    assert [job.job_id for job in outcome.found] == ["batches/7"]
+
+
+def test_a_batch_without_a_name_that_is_older_than_the_job_is_not_it():
+    old = {"name": "batches/8", "metadata": {"createTime": "2026-02-28T12:00:00Z"}}
+    assert search(page(old))[0] == Search(SearchVerdict.ABSENT)
+
+
+@pytest.mark.parametrize("file", ["files/in", "in"])
+def test_a_batch_without_a_name_is_found_by_its_file(file):
+    metadata = {"state": "BATCH_STATE_RUNNING", "inputConfig": {"fileName": file}}
+    sought = replace(SOUGHT, input_ids=frozenset({"files/in"}))
+    outcome, _ = search(page({"name": "batches/8", "metadata": metadata}), sought=sought)
+    assert [job.job_id for job in outcome.found] == ["batches/8"]
 
 
 INCOMPLETE = {

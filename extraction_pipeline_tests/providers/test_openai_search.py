@@ -1,6 +1,7 @@
 """Finding a job again: only a complete search may say that there is none."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -48,11 +49,11 @@ def batch(
     }
 
 
-def search(*scripts: Script) -> tuple[tuple[FoundJob, ...], list[str]]:
+def search(*scripts: Script, sought: Sought = SOUGHT) -> tuple[tuple[FoundJob, ...], list[str]]:
     """What is found, and the paths that were asked for."""
     with scripted_server(*scripts) as server:
         provider = OpenAIBatchProvider("test", ProviderEndpoint(server.url))
-        search = provider.find(SOUGHT)
+        search = provider.find(sought)
         assert (search.verdict is SearchVerdict.FOUND) == bool(search.found)
         assert search.found or search.verdict is SearchVerdict.ABSENT
         return search.found, [request.split()[1].decode() for request in server.requests]
@@ -79,6 +80,14 @@ def test_a_job_is_found_by_the_name_of_its_input_file():
         page(file(2, f"extraction-{KEY}.jsonl")),
         page(batch(5, input_file="file-1"), batch(6, input_file="file-2")),
     )
+    assert [job.job_id for job in found] == ["batch_6"]
+
+
+@pytest.mark.parametrize("metadata", [None, json.dumps({"extraction_job_key": KEY})])
+def test_a_job_is_found_by_its_upload_that_is_not_listed_any_more(metadata):
+    theirs, ours = batch(5), batch(6, input_file="file-2", metadata=metadata)
+    sought = replace(SOUGHT, input_ids=frozenset({"file-2"}))
+    found, _ = search(page(), page(theirs, ours), sought=sought)
     assert [job.job_id for job in found] == ["batch_6"]
 
 
