@@ -17,7 +17,7 @@ from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer, Trouble
 from extraction_pipeline.lifecycle.fetching import NotYet, fetch, try_later
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
-from extraction_pipeline.lifecycle.landing import Landing, land_file, price_of_answers
+from extraction_pipeline.lifecycle.landing import Landing, Rows, land_file, price_of_answers
 from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import (
@@ -84,10 +84,19 @@ def _land_results(pipeline: Pipeline, job: jobs.JobRow, landing: Landing) -> Job
         why = "ended and its result files are not there yet"
         try_later(pipeline, job, Trouble.NO_RESULT_FILES, why)
     price = price_of_answers(pipeline, job)
-    for result in status.results:
-        file_id, content_hash = fetch(pipeline, provider, job, result, status)
+
+    def land(file: tuple[int, str], which: Rows) -> int:
+        file_id, content_hash = file
         with pipeline.store.open(content_hash) as stored:
-            land_file(pipeline, provider, job, file_id, stored, price, landing)
+            return land_file(pipeline, provider, job, file_id, stored, price, landing, which)
+
+    with_more: list[tuple[int, str]] = []
+    for result in status.results:
+        file = fetch(pipeline, provider, job, result, status)
+        if land(file, Rows.ANSWERED):
+            with_more.append(file)
+    for file in with_more:
+        land(file, Rows.UNASKED)
     return status
 
 

@@ -1,12 +1,15 @@
 """Landing: the rows of a stored result file reach their documents, each once.
 
 A row is joined to its document by custom id or document hash, among the job's own members alone
-and never by position. Its bytes stay where they are; what its envelope says becomes a row.
+and never by position. Its bytes stay where they are; what its envelope says becomes a row. Where a
+job has several rows of one document, an answer counts before a row that says that there is none:
+answers land first, of all files, and were paid for.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC
+from enum import Enum
 from typing import BinaryIO
 
 from sqlalchemy import Connection
@@ -36,6 +39,13 @@ UNASKED = frozenset(
 otherwise."""
 
 
+class Rows(Enum):
+    """Which rows of a file are landed in one go through it."""
+
+    ANSWERED = "answered"
+    UNASKED = "unasked"
+
+
 @dataclass
 class Landing:
     """What a job's results brought. Of the `landed` rows, `unasked` say that no model answered.
@@ -58,12 +68,24 @@ def land_file(
     stored: BinaryIO,
     price: Price | None,
     landing: Landing,
-) -> None:
-    """Land the rows of one stored result file, and count in `landing` what came of each."""
+    which: Rows,
+) -> int:
+    """Land rows of one stored result file, and count in `landing` what came of each.
+
+    Returns how many rows were left for the other way through the file. What cannot be read is
+    counted among the answers.
+    """
+    left = 0
     for lines in line_chunks(stored):
         rows: dict[int, answers.RawRow] = {}
-        decoded = read_lines(provider, lines)
-        landing.undecodable += len(lines) - len(decoded)
+        readable = read_lines(provider, lines)
+        wanted = which is Rows.UNASKED
+        decoded = [one for one in readable if (one.row.outcome in UNASKED) is wanted]
+        left += len(readable) - len(decoded)
+        if which is Rows.ANSWERED:
+            landing.undecodable += len(lines) - len(readable)
+        if not decoded:
+            continue
         with pipeline.engine.begin() as connection:
             for answer, member in _with_members(connection, job, decoded):
                 if member is None:
@@ -86,6 +108,7 @@ def land_file(
             )
             crash_point(CrashPoint.ROWS_NOT_COMMITTED)
         crash_point(CrashPoint.ROWS_LANDED)
+    return left
 
 
 def price_of_answers(pipeline: Pipeline, job: jobs.JobRow) -> Price | None:

@@ -35,6 +35,14 @@ def repeated(place: int) -> Change:
     return _on_rows(lambda rows: rows + rows[place : place + 1])
 
 
+def failed_first(content: bytes) -> bytes:
+    """Put before all rows one of each that says that its request failed."""
+    rows = _rows(content)
+    error = {"code": "server_error", "message": "Try again."}
+    failed = [{"custom_id": row["custom_id"], "response": None, "error": error} for row in rows]
+    return _content(failed + rows)
+
+
 def foreign(place: int, custom_id: str = "somebody-elses") -> Change:
     """Add a row with the answer of another one and an id that is not ours."""
     return _on_rows(

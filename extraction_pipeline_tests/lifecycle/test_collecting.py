@@ -5,6 +5,7 @@ import threading
 import orjson
 import pytest
 
+from extraction_pipeline.ledger import items
 from extraction_pipeline.ledger.jobs import StateMoved
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.fetching import FOREIGN_PATIENCE, LAST_LINE_PATIENCE
@@ -16,6 +17,7 @@ from extraction_pipeline_tests.faults.result_rows import (
     both,
     cut,
     envelope,
+    failed_first,
     foreign,
     repeated,
     reversed_rows,
@@ -110,6 +112,19 @@ def test_of_a_repeated_row_the_first_stands(
     assert (landing.landed, landing.repeated, landing.missing) == (3, 1, 0)
     assert len(driven.publish(job_id).published) == 3
     assert driven.audited()["repeated_result"] == 1
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 1000])
+def test_an_answer_counts_before_rows_that_say_that_there_is_none(
+    driven: Driven, workplace: Workplace, proxy: Proxy, monkeypatch, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(items, "CHUNK", rows_at_once)
+    proxy.plan_results(failed_first)
+    job_id = ended(driven, workplace, 3)
+    _, landing = driven.collect(job_id)
+    assert (landing.landed, landing.unasked, landing.repeated) == (3, 0, 3)
+    assert len(driven.publish(job_id).published) == 3
+    assert driven.submit().jobs == []
 
 
 @pytest.mark.parametrize(
