@@ -110,6 +110,8 @@ class StuckReason(StrEnum):
     RESULTS_EXPIRE = "results_expire"
     """Its answers are not fetched, and the provider will soon delete them."""
     HELD = "held"
+    ID_OF_ANOTHER = "job_id_of_another"
+    """It is held, because the provider answered with the id of another job of ours."""
     UNRESOLVED = "unresolved"
     OVER_BUDGET = "over_waiting_budget"
     """Open for longer than its collection allows."""

@@ -61,7 +61,9 @@ def stuck_jobs(
                 SELECT *, array_remove(ARRAY[
                     CASE WHEN results_until - least(kept_for / 4, interval '7 days') < now()
                          THEN 'results_expire' END,
-                    CASE WHEN state IN ('held', 'unresolved') THEN state::text END,
+                    CASE WHEN state = 'held' AND failure_code = 'job_id_of_another'
+                              THEN failure_code
+                         WHEN state IN ('held', 'unresolved') THEN state::text END,
                     CASE WHEN created_at < now() - :budget THEN 'over_waiting_budget' END,
                     CASE WHEN state = 'submitted' AND moved_at < now() - :budget / 2
                          THEN 'not_moving' END,

@@ -4,9 +4,11 @@ is."""
 from sqlalchemy import Connection
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
+from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger import jobs, provider_jobs
 from extraction_pipeline.ledger.audit import note, withdrawn_inputs
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.database import JOB_ID_LOCK, lock_until_commit
+from extraction_pipeline.ledger.states import AuditEvent, JobState, StuckReason
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sent import Sent
@@ -36,10 +38,40 @@ def find(pipeline: Pipeline, job: jobs.JobRow) -> Search:
 
 
 def adopt(pipeline: Pipeline, job: jobs.JobRow, found: tuple[FoundJob, ...], actor: str) -> Sent:
-    """Keep the oldest of the jobs that were found, and name the others, to be cancelled."""
+    """Keep the oldest of the jobs that were found, and name the others, to be cancelled. Where all
+    are those of other jobs of ours, the job is held."""
+    with pipeline.engine.connect() as connection:
+        keys = {
+            one.job_id: provider_jobs.key_of(connection, job.provider, one.job_id) for one in found
+        }
+    free = [one for one in found if keys[one.job_id] in (None, job.job_key)]
     ours, *others = sorted(
-        found, key=lambda one: (one.created_at is None, one.created_at, one.job_id)
+        free or found, key=lambda one: (one.created_at is None, one.created_at, one.job_id)
     )
+    try:
+        _write(pipeline, job, ours, others if free else [], actor)
+    except IdOfAnother as taken:
+        return hold_for_id(
+            pipeline,
+            job,
+            taken,
+            actor,
+            http_status=job.submit_http_status,
+            request_id=job.submit_request_id,
+        )
+    crash_point(CrashPoint.ADOPTED)
+    cause = (
+        f"Job {job.job_key} exists {len(free)} times at {job.provider}; {ours.job_id} is kept. "
+        f"Cancel there: {', '.join(other.job_id for other in others)}."
+        if others
+        else None
+    )
+    return Sent(JobState.SUBMITTED, cause)
+
+
+def _write(
+    pipeline: Pipeline, job: jobs.JobRow, ours: FoundJob, others: list[FoundJob], actor: str
+) -> None:
     with pipeline.engine.begin() as connection:
         mark_submitted(
             connection,
@@ -58,14 +90,63 @@ def adopt(pipeline: Pipeline, job: jobs.JobRow, found: tuple[FoundJob, ...], act
                 job=job.id,
                 details={"job_id": other.job_id},
             )
-    crash_point(CrashPoint.ADOPTED)
-    cause = (
-        f"Job {job.job_key} exists {len(found)} times at {job.provider}; {ours.job_id} is kept. "
-        f"Cancel there: {', '.join(other.job_id for other in others)}."
-        if others
-        else None
+
+
+ID_OF_ANOTHER = StuckReason.ID_OF_ANOTHER.value
+"""Failure code of a job that is held because the provider named another job of ours for it."""
+
+
+class IdOfAnother(LedgerError):
+    """The provider names the same batch for two jobs; the first keeps it."""
+
+    def __init__(self, job: jobs.JobRow, provider_job_id: str, other: str) -> None:
+        super().__init__(
+            f"Batch {provider_job_id} is that of job {other}, so it cannot be that of "
+            f"{job.job_key} as well.",
+            remedy="Look at the provider for one that no other job has.",
+        )
+        self.provider_job_id = provider_job_id
+        self.other = other
+
+
+def hold_for_id(
+    pipeline: Pipeline,
+    job: jobs.JobRow,
+    taken: IdOfAnother,
+    actor: str,
+    *,
+    http_status: int | None,
+    request_id: str | None,
+) -> Sent:
+    """Hold a job that was answered with the id of another one: whether it exists is not known."""
+    with pipeline.engine.begin() as connection:
+        jobs.move(
+            connection,
+            job,
+            JobState.HELD,
+            values={
+                "failure_code": ID_OF_ANOTHER,
+                "submit_http_status": http_status,
+                "submit_request_id": request_id,
+            },
+        )
+        note(
+            connection,
+            AuditEvent.JOB_HELD,
+            actor,
+            job=job.id,
+            details={
+                "code": ID_OF_ANOTHER,
+                "job_id": taken.provider_job_id,
+                "other_job": taken.other,
+            },
+        )
+    return Sent(
+        JobState.HELD,
+        f"Job {job.job_key} is held: {job.provider} gave it the id {taken.provider_job_id}, which "
+        f"is that of job {taken.other}. Look there for what it made of it; then run "
+        "resolve_submission to have it searched for, adopt_batch, or give_up_batch.",
     )
-    return Sent(JobState.SUBMITTED, cause)
 
 
 def mark_submitted(
@@ -76,7 +157,14 @@ def mark_submitted(
     http_status: int | None,
     request_id: str | None,
 ) -> None:
-    """Write the provider's id of a job: from here on it is only ever polled."""
+    """Write the provider's id of a job: from here on it is only ever polled.
+
+    Raises `IdOfAnother` where another job has that id.
+    """
+    lock_until_commit(connection, JOB_ID_LOCK, f"{job.provider} {provider_job_id}")
+    other = provider_jobs.key_of(connection, job.provider, provider_job_id)
+    if other not in (None, job.job_key):
+        raise IdOfAnother(job, provider_job_id, other)
     jobs.move(
         connection,
         job,

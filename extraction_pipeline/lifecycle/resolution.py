@@ -53,7 +53,7 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
             # when a person asks.
             details = SENDER_LOST if job.state is JobState.SUBMITTING else ASKED_AGAIN
             with pipeline.engine.begin() as connection:
-                jobs.move(connection, job, JobState.UNRESOLVED)
+                jobs.move(connection, job, JobState.UNRESOLVED, values={"failure_code": None})
                 note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id, details=details)
                 job = jobs.job_by_id(connection, job.id)
         if job.state is JobState.UNRESOLVED:

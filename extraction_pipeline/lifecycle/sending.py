@@ -21,7 +21,13 @@ from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import QUEUE_LOCK, lock_until_commit
 from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.ledger.versions import version_by_id
-from extraction_pipeline.lifecycle.adoption import adopt, find, mark_submitted
+from extraction_pipeline.lifecycle.adoption import (
+    IdOfAnother,
+    adopt,
+    find,
+    hold_for_id,
+    mark_submitted,
+)
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
 from extraction_pipeline.lifecycle.pausing import heeding, paused
 from extraction_pipeline.lifecycle.payload import build_payload, copy_payload
@@ -35,6 +41,7 @@ from extraction_pipeline.providers.base import (
     ProviderFiles,
     SearchVerdict,
     Submission,
+    SubmissionReceipt,
 )
 from extraction_pipeline.providers.errors import (
     CallFailed,
@@ -189,6 +196,8 @@ def _create(
             note(connection, AuditEvent.JOB_SUBMITTED, actor, job=job.id)
     except jobs.StateMoved:
         return _overtaken(pipeline, job, receipt.job_id, actor)
+    except IdOfAnother as taken:
+        return _answered_for_another(pipeline, job, receipt, taken, actor)
     crash_point(CrashPoint.JOB_ID_WRITTEN)
     log.info("submitted job %s as %s", job.job_key, receipt.job_id)
     return Sent(JobState.SUBMITTED)
@@ -219,6 +228,23 @@ def _not_known(pipeline: Pipeline, job: jobs.JobRow, error: OutcomeUnknown, acto
         f"Job {job.job_key}: it is not known whether the provider took it ({error.message}) "
         "It will be searched for.",
     )
+
+
+def _answered_for_another(
+    pipeline: Pipeline,
+    job: jobs.JobRow,
+    receipt: SubmissionReceipt,
+    taken: IdOfAnother,
+    actor: str,
+) -> Sent:
+    call = receipt.call
+    try:
+        return hold_for_id(
+            pipeline, job, taken, actor, http_status=call.http_status, request_id=call.request_id
+        )
+    except jobs.StateMoved:
+        with pipeline.engine.connect() as connection:
+            return Sent(jobs.job_by_id(connection, job.id).state)
 
 
 def _overtaken(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str, actor: str) -> Sent:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from extraction_pipeline.providers.wire import Count, Lenient, OptionalId, Wire
+from extraction_pipeline.providers.wire import Count, Id, Lenient, OptionalId, Wire
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -49,7 +49,7 @@ class WireCounts(Wire):
 class WireBatch(Wire):
     """A message batch."""
 
-    id: str = Field(min_length=1)
+    id: Id
     processing_status: str = Field(min_length=1)
     request_counts: Lenient[WireCounts] = None
     created_at: Lenient[Moment] = None

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import AwareDatetime, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from extraction_pipeline.providers.wire import Count, Lenient, OptionalId, Wire
+from extraction_pipeline.providers.wire import Count, Id, Lenient, OptionalId, Wire
 
 
 class GeminiWire(Wire):
@@ -92,7 +92,7 @@ class WireOperation(GeminiWire):
     """A batch as a long-running operation. `done` is absent until it is true; `state` was seen here
     as well as in the metadata."""
 
-    name: str = Field(min_length=1)
+    name: Id
     done: Lenient[bool] = None
     state: Lenient[str] = None
     metadata: Lenient[WireMetadata] = None
@@ -114,7 +114,7 @@ class OperationPage(GeminiWire):
 class WireFile(GeminiWire):
     """A file object."""
 
-    name: str = Field(min_length=1)
+    name: Id
     state: Lenient[str] = None
     size_bytes: Lenient[Count] = None
     expiration_time: Lenient[datetime] = None

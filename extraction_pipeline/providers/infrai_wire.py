@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import AliasChoices, Field, ValidationError
 
-from extraction_pipeline.providers.wire import Count, Lenient, OptionalId, Wire, parse_json
+from extraction_pipeline.providers.wire import Count, Id, Lenient, OptionalId, Wire, parse_json
 
 Form = TypeVar("Form", bound=Wire)
 
@@ -46,7 +46,7 @@ class Envelope(Wire):
 class NewJob(Wire):
     """A batch, as submitting gives it."""
 
-    id: str = Field(min_length=1, validation_alias=AliasChoices("batch_id", "id", "job_id"))
+    id: Id = Field(validation_alias=AliasChoices("batch_id", "id", "job_id"))
     state: str = Field(min_length=1, validation_alias=AliasChoices("state", "status"))
 
 

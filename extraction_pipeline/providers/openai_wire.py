@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from extraction_pipeline.providers.wire import Count, Lenient, OptionalId, Wire
+from extraction_pipeline.providers.wire import Count, Id, Lenient, OptionalId, Wire
 
 UnixTime = Annotated[int, Field(ge=0, lt=2**33)]
 
@@ -44,7 +44,7 @@ class WireCounts(Wire):
 class WireBatch(Wire):
     """A batch object."""
 
-    id: str = Field(min_length=1)
+    id: Id
     status: str = Field(min_length=1)
     input_file_id: OptionalId = None
     output_file_id: OptionalId = None
@@ -63,7 +63,7 @@ class WireBatch(Wire):
 class WireFile(Wire):
     """A file object."""
 
-    id: str = Field(min_length=1)
+    id: Id
     filename: Lenient[str] = None
     bytes: Lenient[Count] = None
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -34,7 +35,18 @@ def _none_if_blank(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
 
 
 Lenient = Annotated[T | None, WrapValidator(_none_if_wrong)]
-OptionalId = Annotated[str | None, WrapValidator(_none_if_blank)]
+
+
+def _storable(value: str) -> str:
+    if not value.isprintable() or len(value) > LONGEST_ID:
+        raise ValueError("an id holds what no database keeps")
+    return value
+
+
+LONGEST_ID = 500
+Id = Annotated[str, Field(min_length=1), AfterValidator(_storable)]
+"""An id of the provider's that is kept and sent back: of text that can be, NUL not among it."""
+OptionalId = Annotated[Id | None, WrapValidator(_none_if_blank)]
 """An id that may be null, absent or, as was seen live, an empty string."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 """A count, which some send as a string."""

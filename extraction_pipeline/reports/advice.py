@@ -59,6 +59,9 @@ _STUCK: dict[StuckReason, str] = {
     "sensor of `dev` or the job collect_batch, or fetch them there by hand.",
     StuckReason.HELD: "A person must decide: look for it at the provider, then run the job "
     "resolve_submission, adopt_batch or give_up_batch with its key.",
+    StuckReason.ID_OF_ANOTHER: "The provider gave it the id of another job, so whether it has it "
+    "is not known: look for it there, then run the job adopt_batch, resolve_submission or "
+    "give_up_batch with its key.",
     StuckReason.UNRESOLVED: "Whether the provider has it is not known: the sensor searches for it, "
     "and nothing is sent again before that is known.",
     StuckReason.OVER_BUDGET: "Open for longer than the waiting_budget in the YAML: look at the "
