@@ -189,9 +189,11 @@ def tick(pipeline: Pipeline, asked: Sequence[tuple[Driven, Sequence[str]]], earl
     """What the sensor and its runs do, without their pauses; whether nothing is left to do for the
     jobs after `earlier`."""
     poll_due(pipeline, ACTOR, 100, seconds=5)
-    with pipeline.engine.connect() as connection:
-        listed = jobs.jobs_in(connection, [*STEPS, JobState.SUBMITTED])
-    open_jobs = [job for job in listed if job.id > earlier]
+    with pipeline.engine.begin() as connection:
+        connection.execute(text("UPDATE extraction.account_pauses SET until = now()"))
+        listed = [jobs.job_by_key(connection, key) for key in jobs.unfinished(connection)]
+    carried_on = {*STEPS, JobState.SUBMITTED}
+    open_jobs = [job for job in listed if job and job.id > earlier and job.state in carried_on]
     for job in open_jobs:
         step = STEPS.get(job.state)
         if step is not None:

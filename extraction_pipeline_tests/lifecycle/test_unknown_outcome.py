@@ -84,6 +84,7 @@ def test_a_refusal_after_acceptance_buys_nothing_twice(
     driven.scan()
     report = driven.submit()
     (job_id,) = report.jobs
+    driven.pause_ends()
     assert driven.resolve(job_id).state is JobState.SUBMITTED
     assert len(driven.finished(job_id).published) == 3
     assert driven.creates(job_id) == 1
@@ -139,6 +140,7 @@ def test_a_search_that_fails_proves_nothing(
     (job_id,) = driven.submit().waiting
     for _ in range(3):
         driven.later(1)
+        driven.pause_ends()
         sent = driven.resolve(job_id)
         assert sent.state is JobState.UNRESOLVED
         assert "could not be searched for" in (sent.cause or "")
