@@ -15,7 +15,6 @@ import pytest
 import requests
 from sqlalchemy import text
 
-from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.collecting import collect
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -189,16 +188,19 @@ def tick(pipeline: Pipeline, asked: Sequence[tuple[Driven, Sequence[str]]], earl
     """What the sensor and its runs do, without their pauses; whether nothing is left to do for the
     jobs after `earlier`."""
     poll_due(pipeline, ACTOR, 100, seconds=5)
-    with pipeline.engine.begin() as connection:
-        connection.execute(text("UPDATE extraction.account_pauses SET until = now()"))
-        listed = [jobs.job_by_key(connection, key) for key in jobs.unfinished(connection)]
-    carried_on = {*STEPS, JobState.SUBMITTED}
-    open_jobs = [job for job in listed if job and job.id > earlier and job.state in carried_on]
-    for job in open_jobs:
-        step = STEPS.get(job.state)
+    with pipeline.engine.connect() as connection:
+        open_jobs = connection.execute(
+            text(
+                "SELECT id, state::text FROM extraction.batch_jobs WHERE id > :earlier"
+                " AND state::text = ANY(:states) ORDER BY id"
+            ),
+            {"earlier": earlier, "states": [JobState.SUBMITTED, *STEPS]},
+        ).all()
+    for job_id, state in open_jobs:
+        step = STEPS.get(JobState(state))
         if step is not None:
             try:
-                step(pipeline, job.id, ACTOR)
+                step(pipeline, job_id, ACTOR)
             except ProviderError:
                 continue  # tried again, as the sensor does
     if open_jobs:
