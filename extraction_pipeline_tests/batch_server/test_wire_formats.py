@@ -239,7 +239,7 @@ def test_a_relayed_answer_comes_back_in_the_format_s_words(tmp_path):
             "blocked": {"content": {"role": "model"}, "finishReason": "SAFETY"},
             "odd": _candidate("STOP", '"\ud800"'),
             "bad": 3,
-            "poor": 3,
+            "poor": 9,
             "none": 13,
             "strange": 3,
         }
