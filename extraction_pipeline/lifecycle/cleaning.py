@@ -9,6 +9,7 @@ from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import cleaned
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent
+from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heeding
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.errors import ProviderError
 
@@ -24,12 +25,18 @@ def clean_up(pipeline: Pipeline, actor: str) -> list[str]:
     if not pipeline.settings.delete_at_provider:
         return []
     with pipeline.engine.connect() as connection:
-        due = cleaned.jobs_to_clean(connection, MOST_AT_ONCE)
+        due = cleaned.jobs_to_clean(connection, MOST_AT_ONCE, accounts(pipeline))
     faults: list[str] = []
+    paused: set[str] = set()
     for job in due:
+        if job.provider in paused:
+            continue
         try:
-            pipeline.provider(job.provider).clean_up(job.job_id, job.file_ids)
+            with heeding(pipeline, job.provider):
+                pipeline.provider(job.provider).clean_up(job.job_id, job.file_ids)
         except (ProviderError, ConfigurationError) as error:
+            if isinstance(error, ProviderError) and asks_to_wait(error):
+                paused.add(job.provider)
             faults.append(f"Job {job.job_key} could not be deleted at {job.provider}: {error}")
             continue
         crash_point(CrashPoint.CLEANED_NOT_WRITTEN)

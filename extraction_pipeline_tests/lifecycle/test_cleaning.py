@@ -1,10 +1,13 @@
 """What a provider holds of a collected job is deleted there, once, where the setting says so."""
 
 from extraction_pipeline.lifecycle.cleaning import clean_up
+from extraction_pipeline.lifecycle.decisions import give_up
+from extraction_pipeline.providers.base import ProviderLimits
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import answer
 from extraction_pipeline_tests.faults.proxy import DELETE_FILE, Proxy
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+from extraction_pipeline_tests.lifecycle.limits import limited
 
 
 def cleaning(driven: Driven, workplace: Workplace) -> Driven:
@@ -60,3 +63,34 @@ def test_without_the_setting_everything_stays(driven: Driven, workplace: Workpla
     driven.finished(job_id)
     assert clean_up(driven.pipeline, ACTOR) == []
     assert len(files_at(driven)) == 2
+
+
+def test_an_account_that_is_told_to_wait_deletes_nothing_meanwhile(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(3)
+    driven = limited(cleaning(driven, workplace), ProviderLimits(1, 1_000_000, None))
+    for job_id in driven.submitted(3):
+        driven.finished(job_id)
+    proxy.plan(DELETE_FILE, answer(429, retry_after="500"))
+    assert len(clean_up(driven.pipeline, ACTOR)) == 1
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert proxy.count(DELETE_FILE) == 1
+    driven.pause_ends()
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert files_at(driven) == []
+
+
+def test_what_a_job_that_was_given_up_may_still_bring_is_not_deleted(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    driven = cleaning(driven, workplace)
+    driven.execute("UPDATE extraction.batch_jobs SET state = 'held'")
+    give_up(driven.pipeline, job_id, ACTOR, "never came")
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert proxy.count(DELETE_FILE) == 0
+    driven.execute("UPDATE extraction.batch_jobs SET collected_at = now() - interval '46 days'")
+    assert clean_up(driven.pipeline, ACTOR) == []
+    assert proxy.count(DELETE_FILE) == 1
