@@ -54,7 +54,7 @@ def with_two_accounts(driven: Driven, openai: str) -> Driven:
     return replace(driven, pipeline=replace(driven.pipeline, provider=provider))
 
 
-@pytest.mark.parametrize("status", [429, 503, 529])
+@pytest.mark.parametrize("status", [429, 529])
 def test_one_refused_reading_pauses_all_kinds_of_calls_of_its_account(
     driven: Driven, workplace: Workplace, proxy: Proxy, status: int
 ) -> None:
