@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
+from extraction_pipeline.ledger.readings import LATE
 from extraction_pipeline.ledger.states import DeliveryOutcome
 
 KEPT = "interval '30 days'"
@@ -17,9 +18,9 @@ UNKNOWN_KEPT = "interval '7 days'"
 """How long a delivery waits for its job to become ours."""
 AT_ONCE = 1000
 
-_MAY_BE_DUE = "j.state = 'submitted'"
-"""When a delivery may bring the reading of job `j` forward. Whether the account may be called at
-all is another question, which is asked before every call."""
+_MAY_BE_DUE = f"(j.state = 'submitted' OR {LATE}) IS TRUE"
+"""When a delivery may bring the reading of job `j` forward: also where it was given up. Whether the
+account may be called at all is another question, which is asked before every call."""
 
 
 @dataclass(frozen=True)

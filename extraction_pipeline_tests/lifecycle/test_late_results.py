@@ -3,7 +3,8 @@
 import pytest
 import requests
 
-from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.ledger.deliveries import Delivery, keep
+from extraction_pipeline.ledger.states import AuditEvent, DeliveryOutcome, JobState
 from extraction_pipeline.lifecycle.decisions import adopt, give_up, release
 from extraction_pipeline.lifecycle.late_results import NOTHING_CAME
 from extraction_pipeline.lifecycle.polling import poll, poll_due
@@ -166,3 +167,21 @@ def test_a_job_that_ended_without_anything_is_not_looked_at_again(
     driven.execute("UPDATE extraction.batch_jobs SET due_at = now()")
     assert poll_due(driven.pipeline, ACTOR, 10, seconds=5) == []
     assert proxy.count(route) == 4
+
+
+def test_the_announcement_of_its_end_brings_the_next_look_forward(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    job_id = given_up(driven, workplace, proxy, 1)
+    for number in (1, 2):
+        delivery = Delivery("local", f"d-{number}", "batch.completed", driven.job(job_id).job_id)
+        with driven.pipeline.engine.begin() as connection:
+            outcome = keep(connection, delivery).outcome
+        if number == 1:
+            assert outcome is DeliveryOutcome.MADE_DUE
+            assert len(poll_due(driven.pipeline, ACTOR, 10, seconds=5)) == 1
+            if driven.job(job_id).state is not JobState.ENDED:
+                looked_at(driven, job_id)
+            assert len(driven.finished(job_id).published) == 1
+    assert outcome is DeliveryOutcome.SETTLED
+    assert poll_due(driven.pipeline, ACTOR, 10, seconds=5) == []
