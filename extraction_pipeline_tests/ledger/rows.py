@@ -62,6 +62,12 @@ GOOD: dict[str, dict[str, Any]] = {
         "outcome": "completed",
     },
     "request_costs": {},
+    "webhook_deliveries": {
+        "provider": "openai",
+        "delivery_id": "wh_1",
+        "job_id": "batch-9",
+        "outcome": "unknown_job",
+    },
     "extractions": {
         "schema_version": "note/1",
         "text_hash": HASH,

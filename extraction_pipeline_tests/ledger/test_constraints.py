@@ -306,3 +306,22 @@ def test_there_is_no_state_but_those_with_a_name(
 ) -> None:
     with pytest.raises(LedgerError, match="22P02"):
         connection.execute(text(statement))
+
+
+def test_a_delivery_is_there_once_and_says_what_came_of_it(
+    connection: Connection, ledger: Ledger
+) -> None:
+    insert(connection, "webhook_deliveries")
+    insert(connection, "webhook_deliveries", provider="gemini")
+    table = "webhook_deliveries"
+    refused(connection, "webhook_deliveries_provider_delivery_id_key", table)
+    other = {"delivery_id": "wh_2", "processed_at": "2026-01-01"}
+    processed = "webhook_deliveries_processed_or_unknown_check"
+    refused(connection, processed, table, **other)
+    refused(connection, processed, table, delivery_id="wh_2", outcome="ignored")
+    names_its_job = "webhook_deliveries_names_its_job_check"
+    refused(connection, names_its_job, table, **other, outcome="made_due")
+    refused(connection, names_its_job, table, **other, outcome="ignored", batch_job_id=ledger.job)
+    insert(connection, table, **other, outcome="settled", batch_job_id=ledger.job)
+    no_id = {"delivery_id": "wh_3", "job_id": None}
+    refused(connection, "webhook_deliveries_unknown_has_id_check", table, **no_id)

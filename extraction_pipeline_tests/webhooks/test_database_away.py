@@ -33,7 +33,7 @@ def impatient(
 
 
 def test_a_database_that_goes_and_comes_back_costs_no_delivery(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
@@ -56,6 +56,7 @@ def test_a_database_that_goes_and_comes_back_costs_no_delivery(
         with ThreadPoolExecutor(10) as threads:
             said = list(threads.map(lambda _: desk.announce(job_id, delivery_id), range(10)))
         assert said == [503] * 10
+        assert "a delivery could not be kept: DatabaseUnavailable" in caplog.messages
         answer = desk.post("openai", body, headers(body))
         assert (answer.headers["Retry-After"], answer.json()) == ("5", {"error": "try again"})
         # Strangers learn nothing of it, and get no further.
