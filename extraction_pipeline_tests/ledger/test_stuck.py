@@ -55,6 +55,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("published", "created_at = now() - interval '90 days'", []),
     ("failed", "trouble_count = 99", []),
     ("held", "state = state", ["held"]),
+    ("held", "failure_code = 'job_id_of_another'", ["job_id_of_another"]),
     ("unresolved", "state = state", ["unresolved"]),
     ("submitted", "created_at = now() - interval '27 hours'", ["over_waiting_budget"]),
     ("prepared", "created_at = now() - interval '27 hours'", ["over_waiting_budget"]),
