@@ -37,8 +37,13 @@ from extraction_pipeline.orchestration.partitions import NIGHTLY, assets_of
 OURS: dict[str, str] = {"extraction/pipeline": "yes"}
 """Tags of the definitions of our jobs: their runs hold locks. Runs of assets are known by those."""
 
-BOUNDS = {DagsterRunStatus.STARTED: 30.0, DagsterRunStatus.STARTING: 300.0}
-"""Seconds in which a run in this state may be without its lock: it loads."""
+BOUNDS = {
+    DagsterRunStatus.STARTED: 30.0,
+    DagsterRunStatus.STARTING: 300.0,
+    DagsterRunStatus.NOT_STARTED: 300.0,
+}
+"""Seconds in which a run in this state may be without its lock: it loads, or it was written and is
+about to be begun."""
 
 SECOND_LOOK_SECONDS = 3 * PULSE_SECONDS
 

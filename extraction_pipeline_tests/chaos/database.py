@@ -27,7 +27,7 @@ _HURRY = (
     "UPDATE extraction.batch_jobs SET submitted_at = submitted_at - interval '1 minute'"
     " WHERE submission_recorded_at IS NULL AND submitted_at < now() - interval '2 seconds'",
     "UPDATE runs SET update_timestamp = update_timestamp - interval '6 minutes'"
-    " WHERE status IN ('STARTED', 'STARTING')"
+    " WHERE status IN ('STARTED', 'STARTING', 'NOT_STARTED')"
     " AND update_timestamp < (now() AT TIME ZONE 'utc') - interval '6 seconds'",
 )
 

@@ -116,6 +116,25 @@ def test_a_lost_run_without_a_word_of_itself_gives_its_batch_job_back(
     assert installed.materialized("extractions") == keys(hashes)
 
 
+def test_a_run_whose_process_died_before_it_began_gives_its_batch_job_back(
+    installed: Installed,
+) -> None:
+    """A command writes its run, then begins it; one that is killed in between never does."""
+    installed.with_documents(1)
+    assert installed.submit().success
+    installed.ended()
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    dead_run(
+        installed,
+        DagsterRunStatus.NOT_STARTED,
+        301,
+        job_name="collect_batch",
+        tags={JOB_KEY_TAG: key, **OURS},
+    )
+    (request,) = tick(installed.pipeline, installed.instance).requests
+    assert request.tags[JOB_KEY_TAG] == key
+
+
 @pytest.mark.usefixtures("patient")
 def test_a_real_run_holds_its_lock_from_its_first_step_on(
     installed: Installed, proxy: Proxy
