@@ -3,6 +3,7 @@
 What cannot be the whole results of this job is not stored: it is fetched again later.
 """
 
+from os import SEEK_END
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,7 +12,7 @@ from extraction_pipeline.ledger import answers, items, jobs, readings
 from extraction_pipeline.ledger.states import Trouble
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.lifecycle.result_lines import line_chunks, read_lines
+from extraction_pipeline.lifecycle.result_lines import each_line, line_chunks, read_lines
 from extraction_pipeline.lifecycle.scratch import scratch_file
 from extraction_pipeline.providers.base import (
     BatchProvider,
@@ -74,17 +75,25 @@ def _require_whole(
     path: Path, pipeline: Pipeline, provider: BatchProvider, job: jobs.JobRow
 ) -> None:
     """Refuse a body that was cut in mid-line under a good status, as often as is sensible."""
-    last = b""
-    with path.open("rb") as file:
-        for line in file:
-            last = line
-    if not last or last.endswith(b"\n") or job.times(Trouble.CUT_LINE) >= LAST_LINE_PATIENCE:
+    if job.times(Trouble.CUT_LINE) >= LAST_LINE_PATIENCE or _ends_a_line(path):
         return
+    last = None
+    with path.open("rb") as file:
+        for line in each_line(file):
+            last = line.data
     try:
-        provider.decode_result(last)
+        provider.decode_result(last or b"")
     except UndecodableResult:
         why = "has results that were cut short; they are fetched again"
         try_later(pipeline, job, Trouble.CUT_LINE, why)
+
+
+def _ends_a_line(path: Path) -> bool:
+    """Whether nothing stands behind the last newline."""
+    with path.open("rb") as file:
+        if file.seek(0, SEEK_END):
+            file.seek(-1, SEEK_END)
+        return file.read(1) in (b"", b"\n")
 
 
 def _require_ours(
@@ -103,7 +112,7 @@ def _require_ours(
         return
     prefix = custom_id_prefix(job.job_key).encode()
     with path.open("rb") as file:
-        ours = any(prefix in line for line in file)
+        ours = any(line.data is None or prefix in line.data for line in each_line(file))
     if not ours and not _names_documents_of(path, pipeline, provider, job):
         why = "got results of another job, or none; they are fetched again"
         try_later(pipeline, job, Trouble.FOREIGN_RESULTS, why)
@@ -119,7 +128,7 @@ def _require_all(path: Path, pipeline: Pipeline, job: jobs.JobRow, status: JobSt
     if not least or foreign or job.times(Trouble.SHORT_RESULTS) >= SHORT_PATIENCE:
         return
     with path.open("rb") as file:
-        rows = sum(1 for line in file if line.strip())
+        rows = sum(1 for line in each_line(file) if line.data is None or line.data.strip())
     if rows < least:
         why = f"got {rows} of at least {least} results; they are fetched again"
         try_later(pipeline, job, Trouble.SHORT_RESULTS, why)

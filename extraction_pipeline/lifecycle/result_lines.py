@@ -12,16 +12,25 @@ from extraction_pipeline.providers.base import (
 )
 from extraction_pipeline.providers.http_failures import safe_token
 
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes. A longer line is a row that cannot be read: far more than any model says, and more than
+memory should hold several times over."""
+
+PIECE_BYTES = 1024 * 1024
+CHUNK_BYTES = 16 * 1024 * 1024
+"""What a piece of lines holds at least of long ones, before the next begins."""
+
 MOST_TOKENS = 2**31 - 1
 """Of one request; a provider that says more says nothing. Their sums fit the ledger's columns."""
 
 
 @dataclass(frozen=True)
 class ResultLine:
-    """One line without its newline, and where it begins in the file."""
+    """One line without its newline, and where it begins in the file. No data: it is longer than
+    `LONGEST_LINE`."""
 
     offset: int
-    data: bytes
+    data: bytes | None
 
 
 @dataclass(frozen=True)
@@ -33,18 +42,43 @@ class ReadLine:
     row: answers.RawRow
 
 
+def each_line(stored: BinaryIO) -> Iterator[ResultLine]:
+    """Lines that hold anything, with their offsets, split on newline bytes only, without the
+    newline. Of one that is too long no more is held than of the longest."""
+    offset = length = 0
+    held: list[bytes] = []
+
+    def line() -> ResultLine | None:
+        if length > LONGEST_LINE:
+            return ResultLine(offset, None)
+        data = b"".join(held).rstrip(b"\r")
+        return ResultLine(offset, data) if data else None
+
+    while piece := stored.read(PIECE_BYTES):
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            length += len(end)
+            held.append(end)
+            if (one := line()) is not None:
+                yield one
+            offset += length + 1
+            length, held = 0, []
+        length += len(rest)
+        held = [*held, rest] if length <= LONGEST_LINE else []
+    if (one := line()) is not None:
+        yield one
+
+
 def line_chunks(stored: BinaryIO) -> Iterator[list[ResultLine]]:
-    """Lines with their offsets, split on newline bytes only, without the newline."""
-    offset = 0
+    """The same as pieces of at most a thousand, and of fewer long ones."""
     chunk: list[ResultLine] = []
-    for line in stored:
-        data = line.rstrip(b"\r\n")
-        if data:
-            chunk.append(ResultLine(offset, data))
-        offset += len(line)
-        if len(chunk) >= items.CHUNK:
+    size = 0
+    for line in each_line(stored):
+        chunk.append(line)
+        size += len(line.data or b"")
+        if len(chunk) >= items.CHUNK or size >= CHUNK_BYTES:
             yield chunk
-            chunk = []
+            chunk, size = [], 0
     if chunk:
         yield chunk
 
@@ -53,6 +87,8 @@ def read_lines(provider: BatchProvider, lines: list[ResultLine]) -> list[ReadLin
     """The lines that can be read; what an envelope says is kept where it can be stored."""
     decoded: list[ReadLine] = []
     for line in lines:
+        if line.data is None:
+            continue
         try:
             result = provider.decode_result(line.data)
         except UndecodableResult:

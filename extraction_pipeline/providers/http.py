@@ -11,6 +11,7 @@ No call is ever repeated here: no retries, no redirects. The rest depends on wha
 Errors name the provider, method, path, status, code and request id: no key, no body, no query.
 """
 
+import http.client
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -48,6 +49,12 @@ from extraction_pipeline.providers.http_failures import (
 CHUNK_BYTES = 64 * 1024
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 """The longest answer that is held in memory; result files are streamed and not bound by it."""
+
+UNUSABLE = (
+    *(requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException),
+    *(OSError, ValueError, ArithmeticError),
+)
+"""What an exchange may raise: the last two are those of libraries that read a broken header."""
 
 T = TypeVar("T")
 
@@ -163,7 +170,8 @@ class HttpClient:
 
         The iterator raises `CallFailed` when the body ends before its framing or that size says.
         A body that has neither a length nor chunks nor an expected size is not taken at all: it
-        would end in the same way whether it is whole or cut.
+        would end in the same way whether it is whole or cut. Neither is one that is compressed, or
+        longer than expected.
         """
         try:
             response = self._send(self._pooled, "GET", path, params=params)
@@ -183,16 +191,24 @@ class HttpClient:
         )
         if not framed and expected_bytes is None:
             raise self._failed("GET", path, "the answer has no length, so its end proves nothing")
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            what = "the answer is compressed, which was not asked for and has no bound"
+            raise self._failed("GET", path, what)
         received = 0
         failure: str | None = None
         try:
             for chunk in response.iter_content(CHUNK_BYTES):
                 received += len(chunk)
+                if expected_bytes is not None and received > expected_bytes:
+                    break
                 yield chunk
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except UNUSABLE as error:
             failure = describe(error)
         if failure is None and expected_bytes is not None and received < expected_bytes:
             failure = "the answer was cut short"
+        elif failure is None and expected_bytes is not None and received > expected_bytes:
+            failure = "the answer is longer than the file; it was left"
         if failure is not None:
             raise self._failed("GET", path, f"{failure} after {received} bytes")
 
@@ -248,7 +264,7 @@ class HttpClient:
                 stream=True,
                 **arguments,
             )
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except UNUSABLE as error:
             failure = _NoAnswer(describe(error), sent=not nothing_was_sent(error))
         raise failure
 
@@ -265,7 +281,7 @@ class HttpClient:
                 if time.monotonic() > end:
                     raise _NoAnswer("the answer took too long", sent=True)
             return bytes(body)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except UNUSABLE as error:
             failure = _NoAnswer(
                 "no answer within the time-out"
                 if isinstance(error, urllib3.exceptions.ReadTimeoutError)
@@ -317,7 +333,7 @@ class HttpClient:
         }
 
     def _session(self) -> requests.Session:
-        session = requests.Session()
+        session = _Session()
         never = Retry(total=0, connect=0, read=False, redirect=0, status=0, other=0)
         for scheme in ("http://", "https://"):
             session.mount(scheme, HTTPAdapter(max_retries=never))
@@ -328,6 +344,14 @@ class HttpClient:
         session.auth = _FixedHeaders(self._dialect.headers)
         session.trust_env = not self._endpoint.is_loopback
         return session
+
+
+class _Session(requests.Session):
+    """A session to which no answer is a redirect. It would read the whole body of one, and the
+    address that it names, although it does not follow."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        return None
 
 
 class _FixedHeaders(AuthBase):

@@ -67,11 +67,11 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | No
     if seconds is None and value:
         try:
             date = parsedate_to_datetime(value)
-        except ValueError:
+            if date.tzinfo is None:
+                date = date.replace(tzinfo=UTC)
+            seconds = (date - now).total_seconds()
+        except (ValueError, OverflowError):
             return None
-        if date.tzinfo is None:
-            date = date.replace(tzinfo=UTC)
-        seconds = (date - now).total_seconds()
     return bounded_wait(seconds)
 
 

@@ -82,6 +82,7 @@ DOUBTFUL = {
     "425": send(answer(425)),
     "a 4xx that nobody knows": send(answer(460)),
     "redirect": send(answer(307, b"", "Location: /v1/elsewhere")),
+    "redirect to nowhere": send(answer(302, b"", "Location: http://[")),
     "unreadable 200": send(answer(200, b"<html>welcome</html>")),
     "200 cut short": send(answer(200, b'{"id": "batch_1"}')[:-4]),
     "200 cut short in chunks": send(
@@ -242,9 +243,11 @@ def test_a_read_without_a_usable_answer_failed_and_is_not_repeated(script):
     assert len(server.requests) == 1
 
 
-def test_an_answer_that_drips_for_ever_is_given_up():
+@pytest.mark.parametrize("status", [200, 302])
+def test_an_answer_that_drips_for_ever_is_given_up(status):
     def drip(connection: socket.socket) -> None:
-        connection.sendall(answer(200, b"", "Content-Length: 1000000", framed=False))
+        headers = ("Content-Length: 1000000", "Location: /v1/elsewhere")
+        connection.sendall(answer(status, b"", *headers, framed=False))
         try:
             for _ in range(100):
                 connection.sendall(b" ")
@@ -352,6 +355,44 @@ def test_a_compressed_answer_is_read_although_none_was_asked_for():
     with scripted_server(send(said)) as server:
         assert get(server.url).value == {"id": 1}
     assert b"Accept-Encoding: identity" in server.requests[0]
+
+
+BROKEN_HEADERS = {
+    "a date beyond all time": b"Retry-After: Mon, 01 Jan 2026 00:00:00 +99999999999999",
+    "a day of many digits": b"Retry-After: Mon, 99999999999999999999 Jan 2026 00:00:00 GMT",
+    "an address that is none": b"Location: http://[",
+    "an address in Latin-1": b"Location: http://x/\xe9",
+}
+
+
+@pytest.mark.parametrize("header", BROKEN_HEADERS.values(), ids=BROKEN_HEADERS.keys())
+@pytest.mark.parametrize("status", [200, 302, 429])
+def test_headers_that_cannot_be_read_change_nothing(status, header):
+    said = answer(status, b'{"id": "batch_1"}').replace(b"\r\n", b"\r\n" + header + b"\r\n", 1)
+    with scripted_server(send(said)) as server:
+        if status == 200:
+            assert create(server.url).value == {"id": "batch_1"}
+            return
+        with pytest.raises(OutcomeUnknown if status == 302 else CallRefused) as caught:
+            create(server.url)
+    assert (caught.value.http_status, caught.value.retry_after) == (status, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (gzip.compress(b" " * 1_000_000), ("Content-Encoding: gzip",)),
+        (b"123456", ("Content-Encoding: unheard-of",)),
+        (b"1234567", ()),
+    ],
+)
+def test_a_download_that_is_compressed_or_longer_than_its_file_is_not_taken(body, headers):
+    with (
+        scripted_server(send(answer(200, body, *headers))) as server,
+        client(server.url).download("/files/f/content", 6) as chunks,
+        pytest.raises(CallFailed, match=r"compressed|longer than the file"),
+    ):
+        list(chunks)
 
 
 def test_a_download_streams():

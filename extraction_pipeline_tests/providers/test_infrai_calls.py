@@ -124,6 +124,18 @@ def test_a_refusal_is_one_under_its_own_status_and_under_200(
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("wish", "seconds"), [("1e9", 86400), ("1e300", 86400), ("1e999", 86400), ("NaN", None)]
+)
+def test_a_wish_to_wait_in_the_body_is_cut_to_a_day(tmp_path, wish, seconds):
+    body = b'{"ok": false, "error": {"code": "RATE_LIMITED", "retry_after": %b}}' % wish.encode()
+    with scripted_server(send(answer(429, body))) as server:
+        provider = provider_at(server)
+        with pytest.raises(CallRefused) as caught:
+            provider.submit(Submission(KEY, "m", payload=payload(tmp_path, provider)))
+    assert caught.value.retry_after == seconds
+
+
 @pytest.mark.parametrize("script", [drop, done({"state": "queued"}), done(None), send(answer(502))])
 def test_a_create_call_in_doubt_is_made_once(tmp_path, script):
     with scripted_server(script) as server:
