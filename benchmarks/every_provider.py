@@ -7,8 +7,9 @@ A fresh home in a temporary folder, one embedded PostgreSQL, one batch server th
 formats, and the real Dagster jobs and sensor. Every document is extracted at one version for each
 provider; then records, counts, jobs and requests are compared. Exit code 1 if any differ.
 
-Anthropic is asked by a tool unless EXTRACTION_ANTHROPIC_OUTPUT says otherwise: the schemas of the
-shipped document types go past what its strict output form takes (16 union types).
+Anthropic is asked by a tool unless EXTRACTION_ANTHROPIC_OUTPUT says otherwise: two of the
+shipped document types use up the 16 union types that its strict output form takes, and nothing says
+whether a definition that is used twice counts twice there.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from extraction_pipeline.lifecycle.opening import api_endpoint_of
 from extraction_pipeline.providers.api import ApiProvider
 from extraction_pipeline.providers.contract import ContractText
 from extraction_pipeline.providers.contract_document import contract_document
-from extraction_pipeline.providers.errors import ProviderError
+from extraction_pipeline.providers.errors import CallFailed, ProviderError
 from extraction_pipeline.providers.registry import (
     BUILDERS,
     ProviderName,
@@ -25,6 +25,10 @@ from extraction_pipeline.reports.table import Cell, render_table
 from extraction_pipeline.settings import Settings
 
 PROVIDER_DIFFERS = 5
+START_IT = (
+    "Commands start the local batch server as they need it, on a port of its own; to check one, "
+    "run `extraction-pipeline batch-server`, or name one in EXTRACTION_LOCAL_BASE_URL."
+)
 
 
 def show_contract(provider: str | None, *, checking: bool, as_json: bool) -> int:
@@ -61,6 +65,8 @@ def _check(settings: Settings, name: ProviderName, *, strict: bool) -> bool:
         found = check(history, asked, now)
     except ProviderError as error:
         if strict:
+            if name is ProviderName.LOCAL and error.http_status is None:
+                raise CallFailed(error.message, kind=error.kind, remedy=START_IT) from None
             raise
         click.echo(f"  failed: {error}")
         return False

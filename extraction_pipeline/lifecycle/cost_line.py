@@ -30,5 +30,5 @@ def cost_line(
     if ceiling is not None:
         line += f"; its ceiling is {money(ceiling.amount, ceiling.currency)} ({ceiling.per.value})"
     if costs.unpriced:
-        line += f"; {costs.unpriced:,} without a price"
+        line += f"; {costs.unpriced:,} answers or open jobs without a price"
     return f"{line}."

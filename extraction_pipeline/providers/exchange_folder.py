@@ -91,8 +91,10 @@ class _LocalFolder:
         (self._root / folder).mkdir(mode=0o700, exist_ok=True)
 
     def has(self, name: str) -> bool:
-        # A pipe or a folder of this name is none: opening it would wait for ever, or fail.
-        return (self._root / name).is_file()
+        # A pipe or a folder of this name is none: opening it would wait for ever, or fail. Nor is a
+        # link: whoever shares the folder could name any file that this user may read.
+        path = self._root / name
+        return path.is_file() and not path.is_symlink()
 
     def stage(self, name: str, content: Path | None) -> str:
         staged = _new_staged(name)
@@ -131,7 +133,7 @@ class _LocalFolder:
                 path.unlink(missing_ok=True)
 
     def open(self, name: str) -> BinaryIO:
-        return (self._root / name).open("rb")
+        return os.fdopen(os.open(self._root / name, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
     def _sync(self, folder: Path) -> None:
         """Make the names in a folder durable."""

@@ -45,8 +45,10 @@ def remedy_for(status: int, kind: FailureKind) -> str | None:
         return "Redirects are not followed; set the provider's base URL to the final address."
     if status == 401:
         return "Check the provider's API key."
+    if status == HTTPStatus.PAYMENT_REQUIRED:
+        return "Check the account's credit with the provider."
     if kind is FailureKind.ACCOUNT:
-        return "Check the account's credit, limits and permissions with the provider."
+        return "Check the provider's API key, and the account's credit, limits and permissions."
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return "Send fewer documents in a job, or leave out the largest."
     return None

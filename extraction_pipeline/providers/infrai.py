@@ -183,9 +183,16 @@ class InfraiBatchProvider(HttpProvider):
         return Reading(capability, differences, text)
 
     def described(self, capability: str) -> CapabilityContract:
-        """What the provider says of a capability now, such as `ai.batch.submit`."""
-        path = f"/v1/discovery/{path_segment(capability)}"
-        return self._http.get(path, read_contract).value
+        """What the provider says of a capability now, such as `ai.batch.submit`. An answer about
+        another one says nothing."""
+
+        def read(body: bytes) -> CapabilityContract:
+            described = read_contract(body)
+            if described.capability != capability:
+                raise ValueError("the answer describes another capability than was asked for")
+            return described
+
+        return self._http.get(f"/v1/discovery/{path_segment(capability)}", read).value
 
     def clean_up(self, job_id: str | None, file_ids: Sequence[str]) -> None:
         """Nothing: no page says how a batch, or what it holds, is deleted."""

@@ -33,6 +33,8 @@ def whole_lines(delivered: BinaryIO) -> Iterator[bytes]:
         if not line.strip():
             continue
         if held:
+            if _declared(held) is not None:
+                raise NotWhole  # two deliveries in one file, and neither count is that of both
             count += 1
             yield held
         held = line
@@ -42,6 +44,8 @@ def whole_lines(delivered: BinaryIO) -> Iterator[bytes]:
 
 def _declared(line: bytes) -> str | None:
     """The count as it is written: `true` would equal 1."""
+    if LAST_LINE.encode() not in line:
+        return None
     try:
         members = json_members(line)
     except ValueError:

@@ -144,7 +144,9 @@ def test_costs_are_shown_where_prices_are_known_and_a_ceiling_ends_a_run(
     assert "Costs" not in terminal.type("status").stdout
     shown = terminal.type("status", **known).stdout
     # The demo ran without prices: what it used is named as it is.
-    assert re.search(r"\n  letters at v1: 0\.0000 EUR spent.*; \d without a price\.", shown)
+    assert re.search(
+        r"\n  letters at v1: 0\.0000 EUR spent.*; \d answers or open jobs without a price\.", shown
+    )
     assert terminal.type("run", "--collection", "letters", **known).returncode == 0
     costs = orjson.loads(terminal.type("status", "--json", **known).stdout)["collections"]
     assert costs["letters"]["costs"]["unpriced"] == 0

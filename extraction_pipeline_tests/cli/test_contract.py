@@ -151,6 +151,12 @@ def test_a_list_of_another_form_differs_and_a_refused_key_is_an_error(run: Run) 
     assert refused.code == 5 and "401" in refused.error
 
 
+def test_a_local_server_that_does_not_run_comes_with_a_remedy(run: Run) -> None:
+    done = run("local", "--check", LOCAL_BASE_URL="http://127.0.0.1:1/v1")
+    assert done.code == 5
+    assert "extraction-pipeline batch-server" in done.error
+
+
 def test_checking_all_leaves_out_who_cannot_be_asked(run: Run, server: ServerProcess) -> None:
     done = run(
         "--check",

@@ -13,6 +13,7 @@ from extraction_pipeline.providers.errors import LONGEST_RETRY_AFTER
 from extraction_pipeline.providers.http_failures import (
     failure_kind,
     proves_refusal,
+    remedy_for,
     retry_after_seconds,
     safe_token,
 )
@@ -100,3 +101,11 @@ def test_an_endpoint_hides_its_key_and_settles_its_url():
     assert endpoint.is_loopback
     assert "sk-a" not in repr(endpoint)
     assert not ProviderEndpoint(base_url="https://127.0.0.1.example.org").is_loopback
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(400, "API key"), (401, "API key"), (402, "credit"), (403, "API key"), (429, "limits")],
+)
+def test_an_account_at_fault_is_told_what_to_check(status, words):
+    assert words in (remedy_for(status, FailureKind.ACCOUNT) or "")

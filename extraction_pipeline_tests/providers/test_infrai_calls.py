@@ -262,6 +262,14 @@ def test_a_contract_is_read_and_typed():
     assert json.loads(contract.document) == DESCRIPTION
 
 
+def test_a_description_of_another_capability_is_none():
+    with (
+        scripted_server(done(DESCRIPTION)) as server,
+        pytest.raises(CallFailed, match="could not be read"),
+    ):
+        provider_at(server).described("ai.batch.status")
+
+
 def contract_of(**changes: Any) -> Any:
     return read_contract(enveloped({**DESCRIPTION, **changes}))
 

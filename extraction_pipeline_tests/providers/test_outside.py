@@ -189,6 +189,7 @@ def test_whether_they_were_taken_or_never_there_is_not_guessed(
     [
         *(WHOLE[:length] for length in (0, 1, 50, len(WHOLE) - 26, len(WHOLE) - 3)),
         WHOLE + WHOLE,
+        WHOLE + WHOLE.replace(b": 1}", b": 3}"),
         WHOLE[:10] + b"\0" * 20 + WHOLE[30:],
         WHOLE.replace(b": 1}", b": 2}"),
         WHOLE.replace(b": 1}", b': "1"}'),
@@ -249,6 +250,18 @@ def test_a_pipe_in_the_inbox_is_not_waited_for(provider, service, submission):
     provider.submit(submission)
     os.mkfifo(service.inbox / f"{KEY}.jsonl")
     assert provider.status(KEY).phase is JobPhase.PENDING
+
+
+def test_a_link_in_the_inbox_leads_nowhere(provider, service, submission, tmp_path):
+    provider.submit(submission)
+    service.place(KEY, WHOLE)
+    ended = provider.status(KEY)
+    place = service.inbox / f"{KEY}.jsonl"
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    assert provider.status(KEY).phase is JobPhase.PENDING
+    with pytest.raises(CallFailed):
+        results(provider, ended)
 
 
 def test_a_job_that_is_not_there_is_refused(provider):
