@@ -1,28 +1,28 @@
 """The tables of the ledger, in their own schema. Constraints here keep promise 1 of the design."""
 
-from datetime import datetime
-from enum import StrEnum
-
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
-    DateTime,
-    Enum,
     ForeignKey,
-    Identity,
     Index,
     Integer,
-    MetaData,
     Numeric,
     Table,
     Text,
     UniqueConstraint,
-    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from extraction_pipeline.ledger.columns import (
+    SCHEMA,
+    SHA256,
+    enum_type,
+    id_column,
+    metadata,
+    time_column,
+)
 from extraction_pipeline.ledger.states import (
     OPEN_ITEM_STATES,
     DeliveryOutcome,
@@ -31,52 +31,13 @@ from extraction_pipeline.ledger.states import (
     JobState,
 )
 
-SCHEMA = "extraction"
-
-metadata = MetaData(
-    schema=SCHEMA,
-    naming_convention={
-        "pk": "%(table_name)s_pkey",
-        "fk": "%(table_name)s_%(column_0_name)s_fkey",
-        "uq": "%(table_name)s_%(column_0_N_name)s_key",
-        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
-        "ck": "%(table_name)s_%(constraint_name)s_check",
-    },
-)
-
-SHA256 = r"'^[0-9a-f]{64}$'"
-
-
-def _enum(kind: type[StrEnum], name: str) -> Enum:
-    return Enum(
-        kind,
-        name=name,
-        schema=SCHEMA,
-        values_callable=lambda members: [member.value for member in members],
-        metadata=metadata,
-    )
-
-
-def _id() -> Column[int]:
-    return Column("id", BigInteger, Identity(always=True), primary_key=True)
-
-
-def _time(name: str, *, nullable: bool = True, now: bool = False) -> Column[datetime]:
-    return Column(
-        name,
-        DateTime(timezone=True),
-        nullable=nullable and not now,
-        server_default=func.now() if now else None,
-    )
-
-
 documents = Table(
     "documents",
     metadata,
-    _id(),
+    id_column(),
     Column("collection", Text, nullable=False),
     Column("document_hash", Text, nullable=False),
-    Column("state", _enum(DocumentState, "document_state"), nullable=False),
+    Column("state", enum_type(DocumentState, "document_state"), nullable=False),
     Column("unreadable_reason", Text),
     Column("kind", Text),
     Column("encoding", Text),
@@ -87,9 +48,9 @@ documents = Table(
     Column("text_hash", Text),
     Column("text_characters", Integer),
     Column("payload_bytes", BigInteger, comment="bytes of the text as a JSON string"),
-    _time("first_seen_at", now=True),
-    _time("updated_at", now=True),
-    _time("recorded_at"),
+    time_column("first_seen_at", now=True),
+    time_column("updated_at", now=True),
+    time_column("recorded_at"),
     UniqueConstraint("collection", "document_hash"),
     CheckConstraint(f"document_hash ~ {SHA256}", name="document_hash"),
     CheckConstraint(
@@ -109,7 +70,7 @@ Index(
 document_sources = Table(
     "document_sources",
     metadata,
-    _id(),
+    id_column(),
     Column("collection", Text, nullable=False),
     Column("path", Text, nullable=False),
     Column("record_id", Text, nullable=False, server_default=""),
@@ -117,9 +78,9 @@ document_sources = Table(
     Column("byte_size", BigInteger),
     Column("change_token", Text),
     Column("problem", Text, comment="why the file could not be read; such a row has no document"),
-    _time("first_seen_at", now=True),
-    _time("last_seen_at", now=True),
-    _time("vanished_at"),
+    time_column("first_seen_at", now=True),
+    time_column("last_seen_at", now=True),
+    time_column("vanished_at"),
     CheckConstraint("(document_id IS NULL) = (problem IS NOT NULL)", name="document_or_problem"),
 )
 Index(
@@ -135,18 +96,18 @@ Index("document_sources_document_id_idx", document_sources.c.document_id)
 document_revisions = Table(
     "document_revisions",
     metadata,
-    _id(),
+    id_column(),
     Column("document_id", BigInteger, ForeignKey("extraction.documents.id"), nullable=False),
     Column("content_hash", Text, nullable=False),
     Column("text_hash", Text),
-    _time("seen_at", now=True),
+    time_column("seen_at", now=True),
     UniqueConstraint("document_id", "content_hash"),
 )
 
 extraction_versions = Table(
     "extraction_versions",
     metadata,
-    _id(),
+    id_column(),
     Column("collection", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
@@ -154,14 +115,14 @@ extraction_versions = Table(
     Column("schema_version", Text, nullable=False),
     Column("provider", Text, nullable=False),
     Column("model", Text, nullable=False),
-    _time("first_used_at", now=True),
+    time_column("first_used_at", now=True),
     UniqueConstraint("collection", "name"),
 )
 
 batch_jobs = Table(
     "batch_jobs",
     metadata,
-    _id(),
+    id_column(),
     Column("job_key", Text, nullable=False, unique=True),
     Column(
         "version_id", BigInteger, ForeignKey("extraction.extraction_versions.id"), nullable=False
@@ -169,7 +130,7 @@ batch_jobs = Table(
     Column("provider", Text, nullable=False),
     Column("base_url", Text, nullable=False),
     Column("account", Text, comment="a hash; that of the last create call"),
-    Column("state", _enum(JobState, "job_state"), nullable=False),
+    Column("state", enum_type(JobState, "job_state"), nullable=False),
     Column("request_count", Integer, nullable=False),
     Column("payload_hash", Text),
     Column("payload_bytes", BigInteger),
@@ -192,20 +153,20 @@ batch_jobs = Table(
     Column("poll_count", Integer, nullable=False, server_default="0"),
     Column("trouble_count", Integer, nullable=False, server_default="0"),
     Column("troubles", JSONB, nullable=False, server_default="{}", comment="counts by kind"),
-    _time("failing_since"),
-    _time("moved_at"),
+    time_column("failing_since"),
+    time_column("moved_at"),
     Column("run_attempt", Integer, nullable=False, server_default="0"),
-    _time("run_requested_at"),
-    _time("created_at", now=True),
-    _time("submit_started_at"),
-    _time("submitted_at"),
-    _time("submission_recorded_at"),
-    _time("due_at", now=True),
-    _time("ended_at"),
-    _time("collected_at"),
-    _time("published_at"),
-    _time("results_recorded_at"),
-    _time("updated_at", now=True),
+    time_column("run_requested_at"),
+    time_column("created_at", now=True),
+    time_column("submit_started_at"),
+    time_column("submitted_at"),
+    time_column("submission_recorded_at"),
+    time_column("due_at", now=True),
+    time_column("ended_at"),
+    time_column("collected_at"),
+    time_column("published_at"),
+    time_column("results_recorded_at"),
+    time_column("updated_at", now=True),
     CheckConstraint(
         "(state IN ('submitted', 'ended', 'collected', 'published')) <= (job_id IS NOT NULL)",
         name="job_id_known",
@@ -241,27 +202,27 @@ account_pauses = Table(
     Column("base_url", Text, nullable=False),
     Column("refusals", Integer, nullable=False, comment="pauses in a row"),
     Column("http_status", Integer),
-    _time("since", nullable=False),
-    _time("until", nullable=False),
+    time_column("since", nullable=False),
+    time_column("until", nullable=False),
 )
 
 batch_items = Table(
     "batch_items",
     metadata,
-    _id(),
+    id_column(),
     Column("batch_job_id", BigInteger, ForeignKey("extraction.batch_jobs.id")),
     Column("document_id", BigInteger, ForeignKey("extraction.documents.id"), nullable=False),
     Column(
         "version_id", BigInteger, ForeignKey("extraction.extraction_versions.id"), nullable=False
     ),
     Column("attempt", Integer, nullable=False),
-    Column("state", _enum(ItemState, "item_state"), nullable=False),
+    Column("state", enum_type(ItemState, "item_state"), nullable=False),
     Column("document_key", Text),
     Column("custom_id", Text),
     Column("text_hash", Text, nullable=False),
     Column("failure_kind", Text),
     Column("failure_reason", Text, comment="a short code, never the provider's sentence"),
-    _time("updated_at", now=True),
+    time_column("updated_at", now=True),
     UniqueConstraint("batch_job_id", "custom_id"),
     UniqueConstraint("document_id", "version_id", "attempt"),
     CheckConstraint("(state = 'failed') = (failure_kind IS NOT NULL)", name="failed_has_kind"),
@@ -281,20 +242,20 @@ Index("batch_items_job_state_idx", batch_items.c.batch_job_id, batch_items.c.sta
 result_files = Table(
     "result_files",
     metadata,
-    _id(),
+    id_column(),
     Column("batch_job_id", BigInteger, ForeignKey("extraction.batch_jobs.id"), nullable=False),
     Column("kind", Text, nullable=False),
     Column("reference", Text, nullable=False),
     Column("content_hash", Text, nullable=False),
     Column("byte_size", BigInteger, nullable=False),
-    _time("fetched_at", now=True),
+    time_column("fetched_at", now=True),
     UniqueConstraint("batch_job_id", "kind"),
 )
 
 raw_responses = Table(
     "raw_responses",
     metadata,
-    _id(),
+    id_column(),
     Column(
         "item_id", BigInteger, ForeignKey("extraction.batch_items.id"), nullable=False, unique=True
     ),
@@ -309,13 +270,13 @@ raw_responses = Table(
     Column("model", Text),
     Column("input_tokens", BigInteger),
     Column("output_tokens", BigInteger),
-    _time("received_at", now=True),
+    time_column("received_at", now=True),
 )
 
 request_costs = Table(
     "request_costs",
     metadata,
-    _id(),
+    id_column(),
     Column(
         "item_id", BigInteger, ForeignKey("extraction.batch_items.id"), nullable=False, unique=True
     ),
@@ -325,7 +286,7 @@ request_costs = Table(
     Column("output_price", Numeric),
     Column("amount", Numeric),
     Column("currency", Text),
-    _time("at", now=True),
+    time_column("at", now=True),
     CheckConstraint(
         "(amount IS NULL) = (currency IS NULL) AND (amount IS NULL) = (input_price IS NULL) "
         "AND (amount IS NULL) = (output_price IS NULL)",
@@ -340,7 +301,7 @@ request_costs = Table(
 extractions = Table(
     "extractions",
     metadata,
-    _id(),
+    id_column(),
     Column("document_id", BigInteger, ForeignKey("extraction.documents.id"), nullable=False),
     Column(
         "version_id", BigInteger, ForeignKey("extraction.extraction_versions.id"), nullable=False
@@ -355,7 +316,7 @@ extractions = Table(
     Column("evidence_found", Integer, nullable=False),
     Column("evidence_total", Integer, nullable=False),
     Column("published_by", Text, comment="the run that wrote it"),
-    _time("published_at", now=True),
+    time_column("published_at", now=True),
     UniqueConstraint("document_id", "version_id"),
 )
 Index("extractions_raw_response_id_idx", extractions.c.raw_response_id)
@@ -366,8 +327,8 @@ Index(
 audit_events = Table(
     "audit_events",
     metadata,
-    _id(),
-    _time("at", now=True),
+    id_column(),
+    time_column("at", now=True),
     Column("event", Text, nullable=False),
     Column("actor", Text, nullable=False),
     Column("collection", Text),
@@ -381,16 +342,16 @@ Index("audit_events_event_at_idx", audit_events.c.event, audit_events.c.at)
 webhook_deliveries = Table(
     "webhook_deliveries",
     metadata,
-    _id(),
+    id_column(),
     Column("provider", Text, nullable=False),
     Column("delivery_id", Text, nullable=False, comment="the sender's, the same at each try"),
     Column("event", Text, comment="the kind of event, in the sender's word"),
     Column("job_id", Text, comment="the provider's id of the job that it is about"),
-    Column("outcome", _enum(DeliveryOutcome, "delivery_outcome"), nullable=False),
+    Column("outcome", enum_type(DeliveryOutcome, "delivery_outcome"), nullable=False),
     Column("batch_job_id", BigInteger, ForeignKey("extraction.batch_jobs.id")),
     Column("times_received", Integer, nullable=False, server_default="1"),
-    _time("received_at", now=True),
-    _time("processed_at"),
+    time_column("received_at", now=True),
+    time_column("processed_at"),
     UniqueConstraint("provider", "delivery_id"),
     CheckConstraint(
         "(outcome = 'unknown_job') = (processed_at IS NULL)", name="processed_or_unknown"
@@ -410,6 +371,7 @@ Index("webhook_deliveries_received_at_idx", webhook_deliveries.c.received_at)
 Index("webhook_deliveries_batch_job_id_idx", webhook_deliveries.c.batch_job_id)
 
 __all__ = [
+    "SCHEMA",
     "account_pauses",
     "audit_events",
     "batch_items",
