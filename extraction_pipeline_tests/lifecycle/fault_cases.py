@@ -1,11 +1,15 @@
-"""The table of `test_faults_on_demand`: faults, and what must come of them."""
+"""The table of `test_faults_on_demand`: faults, and what must come of them.
+
+What happens to a create call, to results and in the words of a wire format is tried in each; what
+one place deals with for all of them, such as the errors of a reading, in one or two.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 DIALECTS = ("openai", "anthropic", "gemini", "infrai")
 LINES = ("openai", "anthropic", "gemini")
-"""Those whose results are lines."""
+"""Those whose results are lines, and are said to be somewhere."""
 UPLOADING = ("openai", "gemini")
 DOCUMENTS = 3
 Fault = dict[str, object]
@@ -55,12 +59,17 @@ CREATING = [
     *(Case(f"create taken and {what}", [one]) for what, one in errors("create", accepted=True)),
     *(Case(f"create {what}", [one]) for what, one in errors("create")),
     Case("create answered by a gateway", [once("answer", call="create", status=502, page=True)]),
-    Case("create unavailable", [once("answer", call="create", status=503)]),
-    Case("create overloaded", [once("answer", call="create", status=529)]),
-    Case("create limited for seconds", [once("answer", call="create", status=429, retry_after=1)]),
+    Case("create unavailable", [once("answer", call="create", status=503)], ("gemini",)),
+    Case("create overloaded", [once("answer", call="create", status=529)], ("anthropic",)),
+    Case(
+        "create limited for seconds",
+        [once("answer", call="create", status=429, retry_after=1)],
+        ("openai", "infrai"),
+    ),
     Case(
         "create limited until a date",
         [once("answer", call="create", status=429, retry_after=1, retry_after_as="date")],
+        ("anthropic", "gemini"),
     ),
     Case("create limited", [fault("answer", call="create", status=429, first=2)]),
     Case("create without credit", [fault("no_credit", first=2)]),
@@ -75,16 +84,22 @@ CREATING = [
     Case("upload taken and dropped", [once("drop", call="upload", accepted=True)], UPLOADING),
 ]
 READING = [
-    *(Case(f"status {what}", [one]) for what, one in errors("status")),
-    Case("status slow", [once("slow", call="status", seconds=2)]),
-    Case("status limited", [once("answer", call="status", status=429, retry_after=0.1)]),
+    Case("status dropped", [once("drop", call="status")]),
+    Case("status answered 500", [once("answer", call="status", status=500)], ("anthropic",)),
+    Case("status hanging", [once("hang", call="status")], ("gemini",)),
+    Case("status slow", [once("slow", call="status", seconds=2)], ("infrai",)),
+    Case(
+        "status limited",
+        [once("answer", call="status", status=429, retry_after=0.1)],
+        ("openai",),
+    ),
     Case("not found right after create", [fault("answer", call="status", status=404, first=2)]),
     Case(
         "not found right after the end",
         [fault("answer", call="status", status=404, skip=1, first=2, batch_is="ended")],
     ),
     Case("state unknown", [fault("state", word="pondering", first=3)]),
-    Case("state empty", [fault("state", word="", first=3)]),
+    Case("state empty", [fault("state", word="", first=3)], ("gemini",)),
     # Gemini says `done` beside it.
     Case(
         "state never an end",
@@ -98,14 +113,16 @@ READING = [
     ),
     *(Case(f"stuck when {at}", [fault("stuck", at=at)], waits=True) for at in ("validating",)),
     *(
-        Case(f"results' place {what} for a while", [misplaced(what, first=2)])
+        Case(f"results' place {what} for a while", [misplaced(what, first=2)], LINES)
         for what in ("missing", "null", "empty")
     ),
 ]
 COLLECTING = [
-    *(Case(f"results {what}", [one]) for what, one in errors("results")),
+    Case("results dropped", [once("drop", call="results")]),
+    Case("results answered 500", [once("answer", call="results", status=500)], ("openai",)),
+    Case("results hanging", [once("hang", call="results")], ("infrai",)),
     Case("results not there yet", [fault("answer", call="results", status=404, first=2)]),
-    Case("results slow", [once("slow", call="results", seconds=0.4)]),
+    Case("results slow", [once("slow", call="results", seconds=0.4)], ("gemini",)),
     Case("results cut in mid-line", [once("cut")]),
     Case("results cut between lines", [once("cut", at="line_end")]),
     Case("results cut, and seen", [once("cut", at="line_end", announced=True)]),
