@@ -25,6 +25,7 @@ AT_ONCE = 3
 GLANCE_SECONDS = 0.02
 HURRY_SECONDS = 1.0
 CALM_SECONDS = 240.0
+"""Without any progress, after which what is open counts as stuck."""
 MOST_FAULTS = 15
 """Processes in a row that end by themselves, as they may while PostgreSQL is away."""
 DELAY_SECONDS = 0.3
@@ -90,10 +91,11 @@ class Campaign:
                 self.tell("postgres: broken off and started again")
 
     def end(self) -> bool:
-        """Let everything come to its end without kills; whether it did in time."""
+        """Let everything come to its end without kills; whether it did."""
         self.calm = True
         self._end_faults()
         until = time.monotonic() + CALM_SECONDS
+        least = None
         asked = 0.0
         while time.monotonic() < until:
             self._turn()
@@ -102,6 +104,8 @@ class Campaign:
             open_work = self._open_work()
             if open_work == 0:
                 return True
+            if least is None or open_work < least:
+                least, until = open_work, time.monotonic() + CALM_SECONDS
             if time.monotonic() > asked + 5:
                 asked = time.monotonic()
                 for collection in self.world.collections:

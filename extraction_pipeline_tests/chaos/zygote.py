@@ -4,6 +4,7 @@ Loading Dagster costs four seconds of a processor, a fork some milliseconds. It 
 and starts no thread of Python's before it forks. It ends when who started it does, and all with it.
 """
 
+import ctypes
 import json
 import os
 import random
@@ -19,6 +20,8 @@ from typing import Any
 from extraction_pipeline_tests.chaos.roles import ROLES, prepare
 
 GLANCE_SECONDS = 0.01
+_PR_SET_PDEATHSIG = 1
+"""Of Linux: a process ends with the one that made it, however that ended."""
 
 
 def main(channel: socket.socket) -> None:
@@ -59,6 +62,8 @@ def _obey(order: dict[str, Any], children: dict[int, int], channel: socket.socke
 def _be(order: dict[str, Any]) -> None:
     code = 70
     try:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches it through its parents' end
         random.seed()
         os.environ.update(order["environment"])
