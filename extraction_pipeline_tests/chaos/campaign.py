@@ -24,6 +24,7 @@ AT_ONCE = 3
 """Runs at the same time."""
 GLANCE_SECONDS = 0.02
 HURRY_SECONDS = 1.0
+LOOK_SECONDS = 0.5
 CALM_SECONDS = 240.0
 """Without any progress, after which what is open counts as stuck."""
 MOST_FAULTS = 15
@@ -95,19 +96,22 @@ class Campaign:
         self.calm = True
         self._end_faults()
         until = time.monotonic() + CALM_SECONDS
-        least = None
-        asked = 0.0
+        least: int | None = None
+        looked = asked = 0.0
         while time.monotonic() < until:
             self._turn()
+            if time.monotonic() < looked + LOOK_SECONDS:
+                continue
+            looked = time.monotonic()
+            open_work = self._open_work()
+            if least is None or open_work < least:
+                least, until = open_work, looked + CALM_SECONDS
             if self._queue or self._runs():
                 continue
-            open_work = self._open_work()
             if open_work == 0:
                 return True
-            if least is None or open_work < least:
-                least, until = open_work, time.monotonic() + CALM_SECONDS
-            if time.monotonic() > asked + 5:
-                asked = time.monotonic()
+            if looked > asked + 5:
+                asked = looked
                 for collection in self.world.collections:
                     self._scan(collection)
                     self._submit(collection)
