@@ -13,7 +13,7 @@ from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sent import Sent
 from extraction_pipeline.providers.base import FoundJob, Search, Sought
-from extraction_pipeline.providers.http_failures import safe_token
+from extraction_pipeline.providers.http_failures import safe_code
 
 
 def find(pipeline: Pipeline, job: jobs.JobRow) -> Search:
@@ -171,7 +171,7 @@ def mark_submitted(
         JobState.SUBMITTED,
         values={
             "job_id": provider_job_id,
-            "provider_state": safe_token(provider_state),
+            "provider_state": safe_code(provider_state),
             "submit_http_status": http_status,
             "submit_request_id": request_id,
             "failure_kind": None,

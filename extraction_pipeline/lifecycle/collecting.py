@@ -26,7 +26,7 @@ from extraction_pipeline.providers.base import (
     JobStatus,
 )
 from extraction_pipeline.providers.errors import CallFailed, ProviderError
-from extraction_pipeline.providers.http_failures import safe_token
+from extraction_pipeline.providers.http_failures import safe_code
 
 EMPTY_END_PATIENCE = 5
 """Readings of an ended job without result files before its rows count as missing."""
@@ -109,7 +109,7 @@ def _close(
     pipeline: Pipeline, job: jobs.JobRow, status: JobStatus, landing: Landing, actor: str
 ) -> jobs.JobRow:
     """Give the members without a row their end, and the job its next state."""
-    code = safe_token(status.error_code)
+    code = safe_code(status.error_code)
     nothing_came = status.phase is JobPhase.FAILED and not status.results
     with pipeline.engine.begin() as connection:
         landing.missing = _end_the_rest(connection, job, status, code, lost=_lost(landing, status))

@@ -13,7 +13,7 @@ from extraction_pipeline.lifecycle.adoption import mark_submitted
 from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import FailureKind
-from extraction_pipeline.providers.http_failures import safe_token
+from extraction_pipeline.providers.http_failures import safe_code
 
 OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
 
@@ -79,7 +79,7 @@ def cancel(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> str:
             job=job.id,
             details={"reason": reason},
         )
-    return safe_token(status.provider_state) or "unknown"
+    return safe_code(status.provider_state) or "unknown"
 
 
 def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:

@@ -22,7 +22,7 @@ from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heedin
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import ProviderError
-from extraction_pipeline.providers.http_failures import safe_token
+from extraction_pipeline.providers.http_failures import safe_code
 
 log = logging.getLogger(__name__)
 
@@ -86,12 +86,12 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, open_jobs: int = 1
         _read_later(pipeline, job)
         return _unread(job, str(error), needs_person=True)
     crash_point(CrashPoint.READING_MADE)
-    code = safe_token(status.error_code)
+    code = safe_code(status.error_code)
     with pipeline.engine.begin() as connection:
         readings.note_reading(
             connection,
             job,
-            provider_state=safe_token(status.provider_state),
+            provider_state=safe_code(status.provider_state),
             total=_bounded(status.counts.total),
             completed=_bounded(status.counts.completed),
             failed=_bounded(status.counts.failed),

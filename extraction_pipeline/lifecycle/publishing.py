@@ -23,7 +23,7 @@ from extraction_pipeline.ledger.versions import VersionRow, find_version, versio
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.recipes import recipe_from_document, type_of_recipe
 from extraction_pipeline.providers.base import AnswerOutcome, BatchProvider, FailureKind
-from extraction_pipeline.providers.http_failures import safe_token
+from extraction_pipeline.providers.http_failures import safe_code
 from extraction_pipeline.schemas.document_type import DocumentType
 from extraction_pipeline.schemas.evidence import check_evidence
 from extraction_pipeline.schemas.validation import InvalidAnswer, validate_answer
@@ -253,5 +253,5 @@ def _judge(
 
 def _reason(outcome: AnswerOutcome, code: str | None) -> str:
     """Why there is no answer: with the provider's code where the outcome alone says too little."""
-    known = safe_token(code) if outcome in (AnswerOutcome.ERRORED, AnswerOutcome.REJECTED) else None
+    known = safe_code(code) if outcome in (AnswerOutcome.ERRORED, AnswerOutcome.REJECTED) else None
     return f"{outcome.value}:{known}" if known and known != outcome.value else outcome.value

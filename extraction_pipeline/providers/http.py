@@ -43,6 +43,7 @@ from extraction_pipeline.providers.http_failures import (
     proves_refusal,
     remedy_for,
     retry_after_seconds,
+    safe_code,
     safe_token,
 )
 
@@ -388,6 +389,6 @@ class _Answer:
         self.error = ErrorReading()
         if not 200 <= self.status < 300:
             said = dialect.read_error(self.status, self.headers, body)
-            self.error = replace(said, code=safe_token(said.code))
+            self.error = replace(said, code=safe_code(said.code))
         told = retry_after_seconds(self.headers, datetime.now(UTC))
         self.retry_after = self.error.retry_after if told is None else told

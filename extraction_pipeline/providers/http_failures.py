@@ -14,6 +14,10 @@ import urllib3
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import bounded_wait
 
+LONGEST_CODE = 64
+_CODE = re.compile(
+    r"[a-z][a-z0-9]*(?:[_.-][a-z0-9]+)*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*|(?:[A-Z][a-z0-9]+)+|[0-9]{1,9}"
+)
 _TOKEN = re.compile(r"[A-Za-z0-9_.:/+=-]{1,200}")
 
 # Statuses that tell, whoever sent them, that the request as such was turned down. Any other 4xx on
@@ -55,8 +59,15 @@ def remedy_for(status: int, kind: FailureKind) -> str | None:
 
 
 def safe_token(value: object) -> str | None:
-    """An id or code for logs: as it is if it looks like one, else `None` (it may be free text)."""
+    """An id for logs: as it is if it looks like one, else `None` (it may be free text)."""
     return value if isinstance(value, str) and _TOKEN.fullmatch(value) else None
+
+
+def safe_code(value: object) -> str | None:
+    """A code or state for logs, in one of the forms in which these are written: `rate_limit`,
+    `RATE_LIMIT`, `RateLimit` or a number. Anything else may be a name, and is `None`."""
+    fits = isinstance(value, str) and len(value) <= LONGEST_CODE and _CODE.fullmatch(value)
+    return value if isinstance(value, str) and fits else None
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | None:

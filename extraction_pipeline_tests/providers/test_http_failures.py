@@ -15,6 +15,7 @@ from extraction_pipeline.providers.http_failures import (
     proves_refusal,
     remedy_for,
     retry_after_seconds,
+    safe_code,
     safe_token,
 )
 
@@ -109,3 +110,25 @@ def test_an_endpoint_hides_its_key_and_settles_its_url():
 )
 def test_an_account_at_fault_is_told_what_to_check(status, words):
     assert words in (remedy_for(status, FailureKind.ACCOUNT) or "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("insufficient_quota", "token_limit_exceeded", "RESOURCE_EXHAUSTED", "429", "in_progress"),
+        *("BadRequestError", "BATCH_STATE_RUNNING", "billing.hard-limit", "x2"),
+    ],
+)
+def test_codes_are_told_as_they_are(code):
+    assert safe_code(code) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Jane_Doe_HIV", "Doe.Jane:dx", "SmFuZSBEb2UgaGFzIEhJVg==", "Jane Doe", "", None, 7),
+        *("a" * 65, "jane+doe", "Jane-Doe", "doe_Jane"),
+    ],
+)
+def test_what_may_be_a_name_is_no_code(text):
+    assert safe_code(text) is None
