@@ -12,7 +12,7 @@ from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
-from extraction_pipeline.ledger.lost_database import PASSING
+from extraction_pipeline.ledger.lost_database import PASSING, told
 from extraction_pipeline.ledger.server_log import keep_out_of_log
 from extraction_pipeline.ledger.unreachable import place_of, why_unreachable
 
@@ -99,10 +99,7 @@ def _without_contents(url: URL, context: ExceptionContext) -> None:
             return  # the pool replaces the connection by itself
         if why is not None:
             raise DatabaseUnavailable(why.message, remedy=why.remedy) from None
-        raise DatabaseUnavailable(
-            f"The connection to {place_of(url)} broke off ({code or 'no code'}).",
-            remedy="Check the server; what was under way is repeated safely.",
-        ) from None
+        raise told(code, place_of(url)) from None
     named = f", constraint {constraint}" if constraint else ""
     raise LedgerError(f"The database refused a statement (code {code or 'none'}{named}).") from None
 

@@ -32,6 +32,17 @@ def why_unreachable(url: URL, said: str) -> Unreachable:
     another language only the place is told."""
     place = place_of(url)
     place = place[0].upper() + place[1:]
+    if "too many c" in said or "connection slots" in said:
+        return Unreachable(
+            f"{place} takes no more connections.",
+            "Raise max_connections or the limit of its role, or let fewer work at once. Nothing "
+            "was changed; what was under way is repeated safely.",
+        )
+    if "starting up" in said or "shutting down" in said or "recovery" in said:
+        return Unreachable(
+            f"{place} is starting or stopping.",
+            "Wait until it is there. Nothing was changed; what was under way is repeated safely.",
+        )
     if "password" in said or "authentication" in said or "role " in said:
         return Unreachable(
             f"{place} refuses the user or the password.", f"Correct them in {_VARIABLE}."
