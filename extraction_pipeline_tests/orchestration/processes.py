@@ -27,8 +27,10 @@ def job_process(
 
 @contextmanager
 def asset_process(installed: Installed, asset: str, partition: str) -> Iterator[Process]:
-    """A materialization of one partition; its process is gone when the block ends."""
-    arguments = ["asset", "materialize", "--select", asset, "--partition", partition]
+    """A materialization of one partition, or of a range of them that is written as `first...last`;
+    its process is gone when the block ends."""
+    option = "--partition-range" if "..." in partition else "--partition"
+    arguments = ["asset", "materialize", "--select", asset, option, partition]
     with _dagster(installed, arguments) as process:
         yield process
 
