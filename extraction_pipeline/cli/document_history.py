@@ -85,8 +85,14 @@ def _show_fields(values: dict[str, Any], margin: str) -> None:
 def _shown(value: object) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S %Z}"
+    if isinstance(value, dict) and "call" in value:
+        status, request_id = value.get("http_status"), value.get("request_id")
+        said = f"HTTP {status}" if status else "no answer"
+        return f"{value['call']} ({said}{f', request id {request_id}' if request_id else ''})"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {one}" for name, one in value.items() if one is not None)
+        return ", ".join(f"{name} {_shown(one)}" for name, one in value.items() if one is not None)
+    if isinstance(value, list):
+        return "; ".join(map(_shown, value))
     return str(value)
 
 

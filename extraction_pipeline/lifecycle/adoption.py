@@ -9,6 +9,7 @@ from extraction_pipeline.ledger import jobs, provider_jobs
 from extraction_pipeline.ledger.audit import note, withdrawn_inputs
 from extraction_pipeline.ledger.database import JOB_ID_LOCK, lock_until_commit
 from extraction_pipeline.ledger.states import AuditEvent, JobState, StuckReason
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sent import Sent
@@ -81,7 +82,13 @@ def _write(
             job.submit_http_status,
             job.submit_request_id,
         )
-        note(connection, AuditEvent.JOB_ADOPTED, actor, job=job.id, details={"job_id": ours.job_id})
+        note(
+            connection,
+            AuditEvent.JOB_ADOPTED,
+            actor,
+            job=job.id,
+            details=with_calls({"job_id": ours.job_id}),
+        )
         for other in others:
             note(
                 connection,
@@ -135,11 +142,13 @@ def hold_for_id(
             AuditEvent.JOB_HELD,
             actor,
             job=job.id,
-            details={
-                "code": ID_OF_ANOTHER,
-                "job_id": taken.provider_job_id,
-                "other_job": taken.other,
-            },
+            details=with_calls(
+                {
+                    "code": ID_OF_ANOTHER,
+                    "job_id": taken.provider_job_id,
+                    "other_job": taken.other,
+                }
+            ),
         )
     return Sent(
         JobState.HELD,

@@ -9,8 +9,10 @@ from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import cleaned
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heeding
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import ProviderError
 
 MOST_AT_ONCE = 100
@@ -32,8 +34,9 @@ def clean_up(pipeline: Pipeline, actor: str) -> list[str]:
         if job.provider in paused:
             continue
         try:
-            with heeding(pipeline, job.provider):
+            with calls_kept(), heeding(pipeline, job.provider):
                 pipeline.provider(job.provider).clean_up(job.job_id, job.file_ids)
+                details = with_calls()
         except (ProviderError, ConfigurationError) as error:
             if isinstance(error, ProviderError) and asks_to_wait(error):
                 paused.add(job.provider)
@@ -41,5 +44,5 @@ def clean_up(pipeline: Pipeline, actor: str) -> list[str]:
             continue
         crash_point(CrashPoint.CLEANED_NOT_WRITTEN)
         with pipeline.engine.begin() as connection:
-            note(connection, AuditEvent.PROVIDER_CLEANED, actor, job=job.id)
+            note(connection, AuditEvent.PROVIDER_CLEANED, actor, job=job.id, details=details)
     return faults

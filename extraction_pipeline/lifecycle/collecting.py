@@ -15,6 +15,7 @@ from extraction_pipeline.ledger import items, jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer, Trouble
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.fetching import NotYet, fetch, try_later
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.landing import Landing, Rows, land_file, price_of_answers
@@ -25,6 +26,7 @@ from extraction_pipeline.providers.base import (
     JobPhase,
     JobStatus,
 )
+from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import CallFailed, ProviderError
 from extraction_pipeline.providers.http_failures import safe_code
 
@@ -32,6 +34,7 @@ EMPTY_END_PATIENCE = 5
 """Readings of an ended job without result files before its rows count as missing."""
 
 
+@calls_kept()
 def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, Landing]:
     """Fetch and land the results of an ended job. A job in any other state stays as it is.
 
@@ -131,7 +134,7 @@ def _close(
             AuditEvent.JOB_COLLECTED,
             actor,
             job=job.id,
-            details={"phase": status.phase.value, "code": code, **asdict(landing)},
+            details=with_calls({"phase": status.phase.value, "code": code, **asdict(landing)}),
         )
         return jobs.job_by_id(connection, job.id)
 

@@ -10,14 +10,17 @@ from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
 from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.adoption import mark_submitted
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.http_failures import safe_code
 
 OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
 
 
+@calls_kept()
 def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, reason: str) -> None:
     """Take a batch that a person found at the provider for the one of this job.
 
@@ -51,10 +54,11 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
                 AuditEvent.JOB_ADOPTED,
                 actor,
                 job=job.id,
-                details={"job_id": status.job_id, "reason": reason},
+                details=with_calls({"job_id": status.job_id, "reason": reason}),
             )
 
 
+@calls_kept()
 def cancel(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> str:
     """Ask the provider to stop a batch; returns the state that it says.
 
@@ -77,7 +81,7 @@ def cancel(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> str:
             AuditEvent.CANCEL_ASKED,
             actor,
             job=job.id,
-            details={"reason": reason},
+            details=with_calls({"reason": reason}),
         )
     return safe_code(status.provider_state) or "unknown"
 

@@ -7,6 +7,7 @@ is counted, and only many in a row, from the place that the job was sent to, hol
 from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.resolution import is_same_place
@@ -53,7 +54,7 @@ def count_gone(
             AuditEvent.JOB_HELD,
             actor,
             job=job.id,
-            details={"http_status": error.http_status},
+            details=with_calls({"http_status": error.http_status}),
         )
     return (
         f"Job {job.job_key} is held: {job.provider} does not know batch {job.job_id} or its results"

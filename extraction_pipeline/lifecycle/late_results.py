@@ -8,6 +8,7 @@ from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.pausing import asks_to_wait, heeding
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.errors import ProviderError
@@ -55,7 +56,7 @@ def look(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> bool | None:
             AuditEvent.LATE_RESULTS,
             actor,
             job=job.id,
-            details={"phase": status.phase.value},
+            details=with_calls({"phase": status.phase.value}),
         )
     return True
 

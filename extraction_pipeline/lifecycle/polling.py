@@ -16,11 +16,13 @@ from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.lifecycle import late_results
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.holding import count_gone, is_gone
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heeding
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline.providers.http_failures import safe_code
 
@@ -55,6 +57,7 @@ class Reading:
     paused: bool = False
 
 
+@calls_kept()
 def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, open_jobs: int = 1) -> Reading:
     """Read a submitted job once, or one that was given up.
 
@@ -125,7 +128,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, open_jobs: int = 1
             AuditEvent.JOB_ENDED,
             actor,
             job=job.id,
-            details={"phase": status.phase.value, "code": code},
+            details=with_calls({"phase": status.phase.value, "code": code}),
         )
     crash_point(CrashPoint.END_WRITTEN)
     return Reading(job.job_key, True)

@@ -22,12 +22,14 @@ from extraction_pipeline.lifecycle.absence import (
     seconds_of_doubt,
 )
 from extraction_pipeline.lifecycle.adoption import adopt, find
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pausing import heeding, paused
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.sending import send
 from extraction_pipeline.lifecycle.sent import Sent
 from extraction_pipeline.providers.base import SearchVerdict
+from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import ProviderError
 
 HOLD_AFTER_SECONDS = 48 * 3600.0
@@ -38,6 +40,7 @@ NOTHING_OF_OURS = " With the present key nothing of ours is seen there: is it th
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
+@calls_kept()
 def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.0) -> Sent:
     """Carry a job on that is not with the provider for certain, whatever state it was left in.
 
@@ -118,7 +121,13 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         # The upload may be gone as well; bringing it again costs nothing.
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": None})
         if search.verdict is SearchVerdict.ABSENT:
-            note(connection, AuditEvent.JOB_PROVEN_ABSENT, actor, job=job.id)
+            note(
+                connection,
+                AuditEvent.JOB_PROVEN_ABSENT,
+                actor,
+                job=job.id,
+                details=with_calls(),
+            )
         job = jobs.job_by_id(connection, job.id)
     crash_point(CrashPoint.ABSENCE_WRITTEN)
     return send(pipeline, job, actor, searched=True)
@@ -152,7 +161,7 @@ def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, why: str, actor: str) ->
                 "It is searched for again.",
             )
         jobs.move(connection, job, JobState.HELD)
-        note(connection, AuditEvent.JOB_HELD, actor, job=job.id)
+        note(connection, AuditEvent.JOB_HELD, actor, job=job.id, details=with_calls())
     return Sent(
         JobState.HELD,
         f"Job {job.job_key} is held: whether {job.provider} took it cannot be told.{why} "

@@ -28,6 +28,7 @@ from extraction_pipeline.lifecycle.adoption import (
     hold_for_id,
     mark_submitted,
 )
+from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
 from extraction_pipeline.lifecycle.pausing import heeding, paused
 from extraction_pipeline.lifecycle.payload import build_payload, copy_payload
@@ -141,7 +142,7 @@ def _searched(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent | None:
             with pipeline.engine.begin() as connection:
                 jobs.move(connection, job, JobState.UNRESOLVED)
                 jobs.due_now(connection, job.id)
-                note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
+                note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id, details=with_calls())
             return Sent(
                 JobState.UNRESOLVED,
                 f"Job {job.job_key}: its create call was refused, and whether it was taken all the "
@@ -193,7 +194,7 @@ def _create(
                 receipt.call.http_status,
                 receipt.call.request_id,
             )
-            note(connection, AuditEvent.JOB_SUBMITTED, actor, job=job.id)
+            note(connection, AuditEvent.JOB_SUBMITTED, actor, job=job.id, details=with_calls())
     except jobs.StateMoved:
         return _overtaken(pipeline, job, receipt.job_id, actor)
     except IdOfAnother as taken:
@@ -218,7 +219,7 @@ def _not_known(pipeline: Pipeline, job: jobs.JobRow, error: OutcomeUnknown, acto
                 },
             )
             jobs.due_now(connection, job.id)
-            note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id)
+            note(connection, AuditEvent.JOB_UNRESOLVED, actor, job=job.id, details=with_calls())
     except jobs.StateMoved:
         # Our lock was lost with its session, and somebody else has resolved the job.
         with pipeline.engine.connect() as connection:
@@ -257,7 +258,7 @@ def _overtaken(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str, actor
                 AuditEvent.DUPLICATE_JOB,
                 actor,
                 job=job.id,
-                details={"job_id": provider_job_id},
+                details=with_calls({"job_id": provider_job_id}),
             )
     if now.job_id == provider_job_id:
         return Sent(now.state)
@@ -355,7 +356,7 @@ def _give_up(
             AuditEvent.JOB_REJECTED,
             actor,
             job=job.id,
-            details={"http_status": error.http_status, "code": error.code},
+            details=with_calls({"http_status": error.http_status, "code": error.code}),
         )
     return ended
 

@@ -17,17 +17,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Generic, TypeVar
 
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase
-from urllib3.util import Retry
 
 from extraction_pipeline.providers.base import CallRecord, FailureKind
 from extraction_pipeline.providers.bounded_body import BoundedBody
+from extraction_pipeline.providers.call_log import CallMade, keep
 from extraction_pipeline.providers.dialect import ErrorReading, ProviderDialect
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import (
@@ -46,6 +43,7 @@ from extraction_pipeline.providers.http_failures import (
     safe_code,
     safe_token,
 )
+from extraction_pipeline.providers.http_session import open_session
 
 CHUNK_BYTES = 64 * 1024
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -78,7 +76,7 @@ class HttpClient:
     def __init__(self, endpoint: ProviderEndpoint, dialect: ProviderDialect) -> None:
         self._endpoint = endpoint
         self._dialect = dialect
-        self._pooled = self._session()
+        self._pooled = self._opened()
 
     def get(
         self, path: str, read: Callable[[bytes], T], params: Mapping[str, str] | None = None
@@ -93,12 +91,12 @@ class HttpClient:
 
     def post(self, path: str, read: Callable[[bytes], T]) -> Reply[T]:
         """An action that may be asked for twice, such as a cancel. Raises as `get` does."""
-        with self._session() as session:
+        with self._opened() as session:
             return self._repeatable(session, "POST", path, read)
 
     def delete(self, path: str) -> None:
         """Delete something; what is gone already may be asked for again. Raises as `get` does."""
-        with self._session() as session:
+        with self._opened() as session:
             self._repeatable(session, "DELETE", path, lambda body: None)
 
     def upload(
@@ -112,7 +110,7 @@ class HttpClient:
         """Send bytes, or a file-like `body` as a stream; nothing paid comes of it. Raises as `get`
         does."""
         sent = {"Content-Type": content_type, **(headers or {})}
-        with self._session() as session:
+        with self._opened() as session:
             return self._repeatable(session, "POST", path, read, data=body, headers=sent)
 
     def create(
@@ -131,7 +129,7 @@ class HttpClient:
         sent = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
         if not isinstance(body, bytes):
             body = BoundedBody(body, self._endpoint.send_timeout)
-        with self._session() as session:
+        with self._opened() as session:
             try:
                 answer = self._exchange(session, "POST", path, data=body, headers=sent)
             except _NoAnswer as failure:
@@ -177,7 +175,9 @@ class HttpClient:
         try:
             response = self._send(self._pooled, "GET", path, params=params)
         except _NoAnswer as failure:
+            _keep("GET", path, CallRecord(None, None))
             raise self._failed("GET", path, failure.what) from None
+        _keep("GET", path, self._record(response))
         with response:
             if response.status_code != 200:
                 answer = self._drain_for_error("GET", path, response)
@@ -243,9 +243,16 @@ class HttpClient:
         self, session: requests.Session, method: str, path: str, **arguments: Any
     ) -> "_Answer":
         """One request and its whole answer, of any status. Raises `_NoAnswer` only."""
-        with self._send(session, method, path, **arguments) as response:
-            seconds = arguments.get("seconds") or self._endpoint.read_timeout
-            return _Answer(response, self._body(response, seconds), self._dialect)
+        made = CallRecord(None, None)
+        try:
+            with self._send(session, method, path, **arguments) as response:
+                made = self._record(response)
+                seconds = arguments.get("seconds") or self._endpoint.read_timeout
+                answer = _Answer(response, self._body(response, seconds), self._dialect)
+                made = answer.call
+                return answer
+        finally:
+            _keep(method, path, made)
 
     def _send(
         self,
@@ -268,6 +275,12 @@ class HttpClient:
         except UNUSABLE as error:
             failure = _NoAnswer(describe(error), sent=not nothing_was_sent(error))
         raise failure
+
+    def _record(self, response: requests.Response) -> CallRecord:
+        """What an answer says of itself before its body is read."""
+        header = self._dialect.request_id_header
+        request_id = response.headers.get(header) if header is not None else None
+        return CallRecord(response.status_code, safe_token(request_id))
 
     def _body(self, response: requests.Response, seconds: float) -> bytes:
         """The body, bounded in size and, since a server may drip bytes for ever, in time: that of
@@ -333,37 +346,12 @@ class HttpClient:
             "retry_after": answer.retry_after,
         }
 
-    def _session(self) -> requests.Session:
-        session = _Session()
-        never = Retry(total=0, connect=0, read=False, redirect=0, status=0, other=0)
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, HTTPAdapter(max_retries=never))
-        session.headers["Accept-Encoding"] = "identity"  # result bytes are kept verbatim
-        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        # Setting `auth` keeps a .netrc from replacing the key. Proxies and certificate bundles of
-        # the environment hold for real hosts; a call to this machine goes through no proxy.
-        session.auth = _FixedHeaders(self._dialect.headers)
-        session.trust_env = not self._endpoint.is_loopback
-        return session
+    def _opened(self) -> requests.Session:
+        return open_session(self._dialect.headers, local=self._endpoint.is_loopback)
 
 
-class _Session(requests.Session):
-    """A session to which no answer is a redirect. It would read the whole body of one, and the
-    address that it names, although it does not follow."""
-
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        return None
-
-
-class _FixedHeaders(AuthBase):
-    """The provider's own headers, credentials among them, on every request."""
-
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        self._headers = dict(headers)
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers.update(self._headers)
-        return request
+def _keep(method: str, path: str, made: CallRecord) -> None:
+    keep(CallMade(f"{method} {path.partition('?')[0]}", made.http_status, made.request_id))
 
 
 class _NoAnswer(Exception):

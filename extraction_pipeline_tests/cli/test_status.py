@@ -287,6 +287,7 @@ def test_where_a_record_came_from_is_told_by_the_hash_of_its_document(
     shown = typed("--document", refused[0][:12]).stdout
     for line in ("reason: refused", "kind: model", f"raw hash: {record['raw_hash']}"):
         assert line in shown
+    assert "calls POST /files (HTTP 200, request id req_" in shown
     assert "Fictional" not in shown
     assert "note-0000" not in shown
 

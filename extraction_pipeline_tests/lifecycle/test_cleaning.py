@@ -41,6 +41,10 @@ def test_payload_and_results_go_once_they_are_collected(
     assert clean_up(driven.pipeline, ACTOR) == []
     assert proxy.count(DELETE_FILE) == deleted == 2
     assert driven.audited()["provider_cleaned"] == 1
+    statement = "SELECT details->'calls' FROM extraction.audit_events WHERE event = :event"
+    ((calls,),) = driven.rows(statement, event="provider_cleaned")
+    assert [call["call"].partition("/files/")[0] for call in calls] == ["DELETE "] * 2
+    assert all(call["http_status"] == 200 and call["request_id"] for call in calls)
 
 
 def test_what_could_not_be_deleted_is_named_and_tried_again(
