@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -68,31 +68,39 @@ def _read(document: YamlDocument) -> tuple[_ListForm | None, list[Defect]]:
     defects = list(document.defects)
     if not isinstance(document.data, dict):
         return None, defects or [Defect(1, "The file holds no keys.", "Begin it with currency:.")]
+    form: _ListForm | None = None
     try:
         form = _ListForm.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as error:
-        return None, defects + explain(error, document, _keys_at)
-    return form, [*defects, *_inconsistencies(form, document)]
+        defects += explain(error, document, _keys_at)
+    return form, [*defects, *_inconsistencies(document)]
 
 
-def _inconsistencies(form: _ListForm, document: YamlDocument) -> Iterator[Defect]:
-    for provider, models in form.prices.items():
-        for model, prices in models.items():
+def _inconsistencies(document: YamlDocument) -> Iterator[Defect]:
+    """What no form tells, as far as the file can be read, so that all is told at once."""
+    for provider, models in _mapping(_mapping(document.data).get("prices")).items():
+        for model, prices in _mapping(models).items():
             if ANY in model[:-1] or not model:
                 yield Defect(
-                    document.line(("prices", provider.value, model)),
+                    document.line(("prices", provider, model)),
                     f"A model cannot be called {model!r}.",
                     "Write its whole name, or its beginning with one * at the end.",
                 )
-            days: set[date] = set()
-            for position, price in enumerate(prices):
-                if price.valid_from in days:
+            days: set[str] = set()
+            for position, price in enumerate(prices if isinstance(prices, list) else []):
+                day = _mapping(price).get("valid_from")
+                if day in days:
                     yield Defect(
-                        document.line(("prices", provider.value, model, position, "valid_from")),
-                        f"{model} has two prices from {price.valid_from} on.",
+                        document.line(("prices", provider, model, position, "valid_from")),
+                        f"{model} has two prices from {day} on.",
                         "Keep one of them, or correct the day.",
                     )
-                days.add(price.valid_from)
+                if isinstance(day, str):
+                    days.add(day)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _keys_at(location: Sequence[str | int]) -> tuple[str, ...]:

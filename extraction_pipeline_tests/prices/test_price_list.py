@@ -99,6 +99,15 @@ def test_a_wrong_list_is_refused_with_file_line_and_remedy(
     assert said in report
 
 
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    text = VALID.replace("    model-*:", "    mo*del-*:").replace("2026-07-01", "2026-01-01")
+    with pytest.raises(ConfigurationError) as raised:
+        loaded(tmp_path, text.replace("input: 10", "input: ten"))
+    lines = str(raised.value).splitlines()
+    assert [line.partition(".yaml:")[2].partition(":")[0] for line in lines] == ["6", "7", "12"]
+    assert "two prices" in lines[0] and "mo*del-*" in lines[1] and "input" in lines[2]
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"absent\.yaml cannot be read .*EXTRACTION_PRI"):
         load_prices(tmp_path / "absent.yaml")
