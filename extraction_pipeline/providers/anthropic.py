@@ -22,6 +22,7 @@ from extraction_pipeline.providers.anthropic_translation import (
 )
 from extraction_pipeline.providers.anthropic_wire import BatchPage, WireBatch
 from extraction_pipeline.providers.base import (
+    CLOCK_MARGIN,
     CallRecord,
     DecodedResult,
     FoundJob,
@@ -56,9 +57,6 @@ LIMITS = ProviderLimits(
 )
 """From Anthropic's batch guide; 256 MB are taken as decimal, less what stands around the lines."""
 
-CLOCK_MARGIN = timedelta(hours=3)
-"""How far the provider's clock may be from the database's. A wide one costs a look at the results
-of batches of the same size; a narrow one that is passed once costs a second paid batch."""
 LATEST_ARRIVAL = timedelta(hours=1)
 """How long after a create call began it may still make a job: far beyond any time-out."""
 

@@ -9,7 +9,7 @@ Nothing in this package knows Dagster or the database.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -179,6 +179,11 @@ class Search:
         return cls(SearchVerdict.FOUND if jobs else SearchVerdict.ABSENT, jobs)
 
 
+CLOCK_MARGIN = timedelta(hours=3)
+"""How far the provider's clock may be from the database's. A wide one costs a look at more jobs; a
+narrow one that is passed once costs a second paid job."""
+
+
 @dataclass(frozen=True)
 class Sought:
     """What is known of a job that is looked for.
@@ -196,6 +201,10 @@ class Sought:
     custom_id_prefix: str
     known_job_ids: frozenset[str] = frozenset()
     input_ids: frozenset[str] = frozenset()
+
+    def rules_out(self, made_at: datetime | None) -> bool:
+        """Whether a job of that time was made before any create call of this one."""
+        return made_at is not None and made_at < self.first_tried_at - CLOCK_MARGIN
 
 
 @dataclass(frozen=True)

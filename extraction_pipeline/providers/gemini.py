@@ -7,7 +7,6 @@ by which a job that may have been made is looked for.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -58,10 +57,6 @@ LIMITS = ProviderLimits(
 )
 """From Google's guides, 2 GB taken as decimal. No number of requests is documented; 50,000 is what
 other clients keep to. Results are kept for six weeks."""
-
-
-CLOCK_MARGIN = timedelta(hours=3)
-"""How far the provider's clock may be from the database's."""
 
 
 class GeminiBatchProvider(HttpProvider):
@@ -137,7 +132,7 @@ class GeminiBatchProvider(HttpProvider):
                 found[operation.name] = FoundJob(
                     operation.name, provider_state(operation), metadata.create_time
                 )
-            elif metadata.display_name is None and not _is_older(metadata, sought):
+            elif metadata.display_name is None and not sought.rules_out(metadata.create_time):
                 possible.append(operation.name)
         if found or not possible:
             return Search.of_whole_list(found.values())
@@ -213,12 +208,6 @@ def _job_path(job_id: str) -> str:
 def _input_of(metadata: WireMetadata) -> str | None:
     file = metadata.input_config.file_name if metadata.input_config else None
     return file and f"files/{file.removeprefix('files/')}"
-
-
-def _is_older(metadata: WireMetadata, sought: Sought) -> bool:
-    """Whether a batch was made before any create call of the job that is looked for."""
-    made = metadata.create_time
-    return made is not None and made < sought.first_tried_at - CLOCK_MARGIN
 
 
 def _inline_items(body: bytes) -> list[Any]:

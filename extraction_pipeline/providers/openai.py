@@ -20,6 +20,7 @@ from extraction_pipeline.providers.base import (
     ProviderLimits,
     ResultReference,
     Search,
+    SearchVerdict,
     Sought,
     Submission,
     SubmissionReceipt,
@@ -111,8 +112,10 @@ class OpenAIBatchProvider(HttpProvider):
         whose input is an upload of this job that is not listed any more.
 
         Every page is read to the end: the order of batches is not documented, so no time can end
-        the search early, and a match is a match whatever the clocks say. A search that cannot be
-        completed raises `CallFailed`.
+        the search early, and a match is a match whatever the clocks say. As long as there is a
+        batch that tells neither metadata nor input and may have been made in the time, and none
+        that is proven, the verdict is `UNCERTAIN`. A search that cannot be completed raises
+        `CallFailed`.
         """
         name = payload_name(sought.job_key)
         # No limit: OpenAI's pages are then its longest, and others have another longest one.
@@ -124,16 +127,21 @@ class OpenAIBatchProvider(HttpProvider):
             )
             for file in page.data
             if file.filename == name
-        }
-        found = {
-            batch.id: FoundJob(batch.id, batch.status, as_time(batch.created_at))
-            for page in pages_by_id(
-                self._http, "/batches", BatchPage.model_validate_json, {"limit": "100"}, "after"
-            )
-            for batch in page.data
-            if (batch.metadata or {}).get(JOB_KEY_METADATA) == sought.job_key
-            or batch.input_file_id in inputs | sought.input_ids
-        }
+        } | sought.input_ids
+        found: dict[str, FoundJob] = {}
+        possible: list[str] = []
+        for page in pages_by_id(
+            self._http, "/batches", BatchPage.model_validate_json, {"limit": "100"}, "after"
+        ):
+            for batch in page.data:
+                made = as_time(batch.created_at)
+                key = (batch.metadata or {}).get(JOB_KEY_METADATA)
+                if key == sought.job_key or batch.input_file_id in inputs:
+                    found[batch.id] = FoundJob(batch.id, batch.status, made)
+                elif not (batch.metadata or batch.input_file_id or sought.rules_out(made)):
+                    possible.append(batch.id)
+        if possible and not found:
+            return Search(SearchVerdict.UNCERTAIN, possible=tuple(possible))
         return Search.of_whole_list(found.values())
 
     def status(self, job_id: str) -> JobStatus:

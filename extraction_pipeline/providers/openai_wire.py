@@ -6,10 +6,17 @@ payloads, since the description has no schema for them.
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from extraction_pipeline.providers.wire import Count, Id, Lenient, OptionalId, Wire
+from extraction_pipeline.providers.wire import Count, Id, Lenient, OptionalId, Wire, parse_json
 
+
+def _from_text(value: Any) -> Any:
+    return parse_json(value.encode()) if isinstance(value, str) else value
+
+
+Metadata = Annotated[dict[str, Any], BeforeValidator(_from_text)]
+"""What a batch was made with; some servers give it back as JSON in a string."""
 UnixTime = Annotated[int, Field(ge=0, lt=2**33)]
 
 
@@ -57,7 +64,7 @@ class WireBatch(Wire):
     failed_at: Lenient[UnixTime] = None
     expired_at: Lenient[UnixTime] = None
     cancelled_at: Lenient[UnixTime] = None
-    metadata: Lenient[dict[str, Any]] = None
+    metadata: Lenient[Metadata] = None
 
 
 class WireFile(Wire):

@@ -106,6 +106,23 @@ def test_odd_metadata_matches_nothing(metadata):
     assert search(page(), page(batch(5, metadata=metadata)))[0] == ()
 
 
+def test_metadata_is_found_in_a_string_as_well():
+    metadata = json.dumps({"extraction_job_key": KEY})
+    assert [job.job_id for job in search(page(), page(batch(5, metadata=metadata)))[0]] == [
+        "batch_5"
+    ]
+
+
+def test_a_batch_that_tells_nothing_of_itself_proves_no_absence():
+    tells_nothing = {"id": "batch_5", "status": "in_progress", "metadata": None}
+    at = int(WHEN.timestamp())
+    with scripted_server(page(), page({**tells_nothing, "created_at": at})) as server:
+        provider = OpenAIBatchProvider("test", ProviderEndpoint(server.url))
+        outcome = provider.find(SOUGHT)
+    assert (outcome.verdict, outcome.possible) == (SearchVerdict.UNCERTAIN, ("batch_5",))
+    assert search(page(), page({**tells_nothing, "created_at": at - 86_400}))[0] == ()
+
+
 INCOMPLETE = {
     "second page fails": (page(), page(batch(1), more=True), send(answer(503))),
     "second page dropped": (page(), page(batch(1), more=True), drop),
