@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
-from extraction_pipeline.errors import StoreError
+from extraction_pipeline.errors import DISK_FULL, StoreError
 from extraction_pipeline.settings import Settings
 
 
@@ -20,7 +20,7 @@ from extraction_pipeline.settings import Settings
 def scratch_file(settings: Settings) -> Iterator[Path]:
     """A file for one payload or result stream; it and its folder vanish at the end.
 
-    Raises `StoreError` if there is no place for it.
+    Raises `StoreError` if there is no place for it, also where that shows while it is written.
     """
     folder = _folder(settings)
     try:
@@ -33,6 +33,14 @@ def scratch_file(settings: Settings) -> Iterator[Path]:
         ) from None
     try:
         yield place / "file"
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise StoreError(
+            f"A temporary file in {folder} cannot be written: {error.strerror}.",
+            remedy="See to it that EXTRACTION_HOME has free space; what was under way is repeated "
+            "safely.",
+        ) from None
     finally:
         shutil.rmtree(place, ignore_errors=True)
         os.close(descriptor)
