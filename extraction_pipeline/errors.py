@@ -17,7 +17,7 @@ hold document text, a prompt, an answer or a key: both are logged and shown.
 import errno
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
-"""Numbers of an OSError that says that nothing more can be written to a disk, or to a file of it."""
+"""Numbers of an OSError that says that nothing more can be written to a disk or a file."""
 
 
 class ExtractionPipelineError(Exception):
