@@ -1,14 +1,19 @@
 """Any order of steps, with any faults in between: what must hold, holds after each of them.
 
-The steps are those of the sensor, of runs and of people; the faults are those of networks,
-providers, models and the database. At the end all faults are over, and every document must come to
+The steps are those of the sensor, of receivers of webhooks, of runs and of people; the faults are
+those of networks, providers, models and the database, and any step may die at any of its crash
+points. At the end all faults are over, and every document must come to
 an end that a person can see.
 """
 
+import os
+import signal
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,10 +26,14 @@ from hypothesis.stateful import (
 from hypothesis.strategies import SearchStrategy
 from sqlalchemy import create_engine, make_url, text
 
+from extraction_pipeline import crash_points
 from extraction_pipeline.errors import DatabaseUnavailable
-from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger import deliveries, jobs
 from extraction_pipeline.ledger.states import JobState
-from extraction_pipeline.lifecycle.polling import poll
+from extraction_pipeline.lifecycle.announcements import attend
+from extraction_pipeline.lifecycle.decisions import adopt, give_up, release
+from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
+from extraction_pipeline.lifecycle.polling import poll, poll_due
 from extraction_pipeline.lifecycle.publishing import replay
 from extraction_pipeline.providers.errors import CallFailed, CallRefused
 from extraction_pipeline_tests.batch_server.process import ServerProcess, wait_until
@@ -62,6 +71,7 @@ from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 MAX_ATTEMPTS = 2
 EXAMPLES = 25
 STEP_COUNT = 12
+REASON = "decided by hand"
 TO_SEND = (
     JobState.PREPARING,
     JobState.PREPARED,
@@ -120,8 +130,20 @@ STEPS = (
     ("tick", READING + RESULTS),
     ("tick", NOTHING),
     ("tick", NOTHING),
+    ("deliver", READING),
+    ("forgotten", NOTHING),
+    ("give_up", NOTHING),
+    ("adopt", NOTHING),
+    ("release", NOTHING),
+    ("late_results", READING),
 )
 """Steps with the faults that can meet them. What one does not meet waits for a later one."""
+ARRIVALS = st.none() | st.none() | st.integers(1, 6)
+"""At which of the crash points that it comes by a step dies, if at all."""
+
+
+class Died(BaseException):
+    """The process would be gone: none of its sessions is left, and nothing after it is done."""
 
 
 def step_and_faults(step: tuple[str, tuple[str, ...]]) -> SearchStrategy[tuple[str, list[str]]]:
@@ -165,6 +187,21 @@ class Bench:
                 text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :it"),
                 {"it": self._database},
             )
+
+    @contextmanager
+    def dying(self, arrival: int) -> Iterator[None]:
+        """Let what is done in here die at this arrival at a crash point."""
+
+        def kill(process: int, number: int) -> None:
+            assert (process, number) == (os.getpid(), signal.SIGKILL)
+            self.cut_database()
+            raise Died
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(crash_points, "_arrivals", Counter())
+            patch.setenv(crash_points.VARIABLE, f"{crash_points.ANY}:{arrival}")
+            patch.setattr(os, "kill", kill)
+            yield
 
     def close(self) -> None:
         self.driven.pipeline.engine.dispose()
@@ -223,17 +260,22 @@ class AnyOrder(RuleBasedStateMachine):
         self.faults = self.bench.faults()
         self.written = 0
         self.published: Counter[str] = Counter()
+        self.releases = 0
+        self.announced = 0
+        self.dies_at: int | None = None
 
     @initialize(count=st.integers(1, 4))
     def first_documents(self, count: int) -> None:
         self._write(count)
 
-    @rule(planned=st.sampled_from(STEPS).flatmap(step_and_faults))
-    def step(self, planned: tuple[str, list[str]]) -> None:
+    @rule(planned=st.sampled_from(STEPS).flatmap(step_and_faults), dies_at=ARRIVALS)
+    def step(self, planned: tuple[str, list[str]], dies_at: int | None) -> None:
         name, faults = planned
         for fault in faults:
             self.faults[fault]()
+        self.dies_at = dies_at
         getattr(self, name)()
+        self.dies_at = None
 
     def new_documents(self) -> None:
         self._write(2)
@@ -276,12 +318,53 @@ class AnyOrder(RuleBasedStateMachine):
         self.publish()
 
     def replay(self) -> None:
-        hashes = [
-            row[0] for row in self.driven.rows("SELECT document_hash FROM extraction.documents")
-        ]
         self._may_fail(
-            lambda: replay(self.driven.pipeline, self.driven.collection, "v1", hashes, None)
+            lambda: replay(self.driven.pipeline, self.driven.collection, "v1", self._hashes(), None)
         )
+
+    def deliver(self) -> None:
+        """Every job of the provider is announced, by a new id and by one that was there before."""
+        self.announced += 1
+        for (job_id,) in self.driven.rows(
+            "SELECT job_id FROM extraction.batch_jobs WHERE job_id IS NOT NULL"
+        ):
+            for number in {1, self.announced}:
+                event = deliveries.Delivery("local", f"{job_id} {number}", "ended", job_id)
+                with self.driven.pipeline.engine.begin() as connection:
+                    deliveries.keep(connection, event)
+        self._may_fail(partial(attend, self.driven.pipeline))
+        self._may_fail(partial(poll_due, self.driven.pipeline, ACTOR, 100, seconds=5))
+
+    def forgotten(self) -> None:
+        """The provider does not know its jobs for so long that they are held for a person."""
+        for job in self._jobs(JobState.SUBMITTED)[:1]:
+            self.bench.proxy.plan(POLL, answer(404), times=GONE_PATIENCE)
+            for _ in range(GONE_PATIENCE):
+                self._may_fail(partial(poll, self.driven.pipeline, self.driven.job(job.id), ACTOR))
+
+    def give_up(self) -> None:
+        self.forgotten()
+        for job in self._jobs(JobState.HELD):
+            self._may_fail(partial(give_up, self.driven.pipeline, job.id, ACTOR, REASON))
+
+    def adopt(self) -> None:
+        for job in self._jobs(JobState.HELD):
+            if job.job_id is not None:
+                batch = partial(adopt, self.driven.pipeline, job.id, job.job_id, ACTOR, REASON)
+                self._may_fail(batch)
+
+    def release(self) -> None:
+        """A person lets all that failed be asked about again, with all attempts."""
+        if self._jobs():
+            self.releases += 1
+            release(self.driven.pipeline, "notes", "v1", self._hashes(), ACTOR, REASON)
+
+    def late_results(self) -> None:
+        """Jobs that were given up are looked at again, as after some hours."""
+        self.driven.execute(
+            "UPDATE extraction.batch_jobs SET due_at = now() WHERE failure_code = 'given_up'"
+        )
+        self._may_fail(partial(poll_due, self.driven.pipeline, ACTOR, 100, seconds=5))
 
     def go_on_in_another_process(self) -> None:
         self.driven.pipeline.engine.dispose()
@@ -321,7 +404,7 @@ class AnyOrder(RuleBasedStateMachine):
             "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM extraction.batch_items"
             " WHERE failure_kind IN ('model', 'transport') GROUP BY document_id) f"
         )
-        assert most <= MAX_ATTEMPTS
+        assert most <= MAX_ATTEMPTS * (1 + self.releases)
         assert not self.driven.rows(
             "SELECT FROM extraction.batch_items i JOIN extraction.extractions e"
             " ON e.document_id = i.document_id WHERE i.state = 'claimed'"
@@ -333,7 +416,11 @@ class AnyOrder(RuleBasedStateMachine):
 
         def over() -> bool:
             self.tick()
-            waiting = self._jobs(*TO_SEND, JobState.SUBMITTED, JobState.ENDED, JobState.COLLECTED)
+            for job in self._jobs(JobState.HELD):
+                self.driven.resolve(job.id)  # a person has it searched for again
+            waiting = self._jobs(
+                JobState.HELD, *TO_SEND, JobState.SUBMITTED, JobState.ENDED, JobState.COLLECTED
+            )
             return not waiting and not self.driven.submit().jobs
 
         wait_until(over)
@@ -344,12 +431,20 @@ class AnyOrder(RuleBasedStateMachine):
     def _write(self, count: int) -> None:
         self.bench.workplace.write(count, start=self.written)
         self.written += count
+        if self.dies_at is not None:
+            self._may_fail(self.driven.scan)
         self.driven.scan()
 
+    def _hashes(self) -> list[str]:
+        return [
+            row[0] for row in self.driven.rows("SELECT document_hash FROM extraction.documents")
+        ]
+
     def _jobs(self, *states: JobState) -> list[jobs.JobRow]:
+        """Jobs in these states, or all."""
         found = self.driven.rows(
             "SELECT id FROM extraction.batch_jobs WHERE state::text = ANY(:states) ORDER BY id",
-            states=[state.value for state in states],
+            states=[state.value for state in states or JobState],
         )
         return [self.driven.job(row[0]) for row in found]
 
@@ -357,9 +452,17 @@ class AnyOrder(RuleBasedStateMachine):
         self.published.update(self.driven.publish(job_id).published)
 
     def _may_fail(self, step: Callable[[], object]) -> None:
-        """A step may meet a fault that was planned, and says so by one of our errors."""
+        """A step may meet a fault that was planned, and says so by one of our errors; or it dies.
+
+        Only the first one of a rule does: the others are those of the next process."""
         try:
-            step()
+            if self.dies_at is None:
+                step()
+            else:
+                with self.bench.dying(self.dies_at):
+                    step()
+        except Died:
+            self.dies_at = None
         except (CallFailed, CallRefused, DatabaseUnavailable):
             return
 
