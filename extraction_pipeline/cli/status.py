@@ -40,7 +40,7 @@ def status(
     """Show how far every collection is, what is open at providers, and what needs a person.
 
     \b
-    Examples:
+    Example:
       extraction-pipeline status --collection payer_notes --documents
       extraction-pipeline status --document 9f86d081
     """
