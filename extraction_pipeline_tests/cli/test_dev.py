@@ -172,7 +172,7 @@ def test_dev_ends_when_a_part_of_it_does_and_says_which(tmp_path: Path) -> None:
 def test_nothing_stays_when_dev_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
-        wait_until(lambda: installation.process_of("extraction_pipeline.installation.tether"), 60)
+        wait_until(lambda: dagster(installation), 60)
         process.send_signal(number)
         assert process.wait(60) == 0
         assert not installation.processes()

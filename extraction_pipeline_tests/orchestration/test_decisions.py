@@ -25,7 +25,7 @@ def lost(installed: Installed, proxy: Proxy) -> tuple[list[str], str]:
     """Two documents whose job was made, and is not found by a search."""
     hashes = installed.with_documents(2)
     proxy.plan(CREATE, forward_then_drop)
-    proxy.plan(LIST, answer(503), times=None)
+    proxy.plan(LIST, answer(500), times=None)
     installed.submit()
     (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
     assert installed.query("SELECT state FROM extraction.batch_jobs") == ["unresolved"]
