@@ -22,6 +22,17 @@ from extraction_pipeline_tests.batch_server.process import ServerProcess, runnin
 TEMPLATE = "template_ready"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the longest tests over the first quarter: what begins last must not last longest."""
+    longest = [item for item in items if item.get_closest_marker("long")]
+    if longest:
+        others = [item for item in items if item not in longest]
+        apart = max(1, len(items) // (4 * len(longest)))
+        for place, item in enumerate(longest):
+            others.insert(place * apart, item)
+        items[:] = others
+
+
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A running server, with one database in it that has all tables of ours and of Dagster."""

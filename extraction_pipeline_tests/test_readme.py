@@ -30,7 +30,7 @@ COMMANDS = [
 ]
 INSTALL, DEMO = COMMANDS[0].rsplit(" && ", 1)
 NOT_RUN_HERE = {
-    ".venv/bin/python -m pytest -n 2": "this run",
+    ".venv/bin/python -m pytest -n 4": "this run",
     ".ci/run": "runs this",
 }
 LONG_RUNNING = ("extraction-pipeline dev", "extraction-pipeline batch-server")
@@ -76,6 +76,7 @@ def environment() -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 def test_the_commands_run_in_order(checkout: Path) -> None:
     exported: dict[str, str] = {}
     for command in [DEMO, *COMMANDS[1:]]:
@@ -164,7 +165,7 @@ def test_ci_installs_as_the_readme_says() -> None:
     script = (ROOT / ".ci" / "run").read_text()
     assert "-c constraints.txt -e '.[dev]'" in INSTALL
     assert "-c constraints.txt -e '.[dev]'" in script
-    assert "-m pytest -n 2" in script
+    assert "-m pytest -n 4" in script
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 

@@ -101,6 +101,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+@pytest.mark.long
 def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
     tmp_path: Path,
 ) -> None:
@@ -148,6 +149,7 @@ def test_dev_is_refused_where_it_cannot_run(tmp_path: Path) -> None:
     assert not installation.home.exists(), "nothing was started"
 
 
+@pytest.mark.long
 def test_dev_ends_when_a_part_of_it_does_and_says_which(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:

@@ -90,6 +90,7 @@ def told_at(terminal: int) -> str:
     return shown.decode()
 
 
+@pytest.mark.long
 def test_a_machine_that_goes_down_while_it_collects_goes_on_where_it_was(
     installation: Installation, proxy: Proxy
 ) -> None:

@@ -484,6 +484,7 @@ class AnyOrder(RuleBasedStateMachine):
             return
 
 
+@pytest.mark.long
 def test_any_order_of_steps_and_faults(
     workplace: Workplace, proxy: Proxy, shared_server: ServerProcess, postgres_url: str
 ) -> None:
