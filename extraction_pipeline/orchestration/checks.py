@@ -3,7 +3,7 @@
 The nightly job runs them, and so do commands that wait for an end; anybody may at any time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dagster import (
     AssetCheckExecutionContext,
@@ -71,7 +71,11 @@ def _agreement_spec(collection: Collection, stage: Stage) -> AssetCheckSpec:
         "records_agree_with_ledger",
         asset=asset_of(collection.name, stage),
         description="Every materialization has its row in the ledger and names the content that "
-        "stands there, and every row has its materialization.",
+        "stands there, and every row has its materialization. What lacks is written each night or "
+        "by the job reconcile_records, which with also_differing writes anew what names another "
+        "content. A forged record goes only with all those of its asset, and only by a person: "
+        "wipe the asset's materializations (Dagster wipes no single partition of this storage), "
+        "then run reconcile_records, which writes every record that the ledger backs.",
     )
 
 
@@ -85,6 +89,7 @@ def _agreement_of(stage: Stage) -> Judge:
             metadata={
                 "in_ledger": found.in_ledger,
                 "records_without_row": _listed(found.records_without_row),
+                "records_without_partition": _listed(found.records_without_partition),
                 "rows_without_record": _listed(found.rows_without_record),
                 "records_of_other_content": _listed(found.records_of_other_content),
             },
@@ -95,16 +100,24 @@ def _agreement_of(stage: Stage) -> Judge:
 
 def _difference(found: Comparison) -> str | None:
     """How many records and rows do not agree, in words; nothing if all do."""
-    counts = {
-        "records without a row in the ledger": found.records_without_row.count,
-        "rows of the ledger without a record": found.rows_without_record.count,
-        "records of another content": found.records_of_other_content.count,
-    }
-    return _counted(counts)
+    return _counted(
+        (found.records_without_row.count, "record", "without a row in the ledger"),
+        (found.records_without_partition.count, "record", "of no document"),
+        (found.rows_without_record.count, "row", "of the ledger without a record"),
+        (found.records_of_other_content.count, "record", "of another content"),
+    )
 
 
-def _counted(counts: Mapping[str, int]) -> str | None:
-    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or None
+def _counted(*counts: tuple[int, str, str]) -> str | None:
+    """How many of what, and what is said of them; what there is none of is left out."""
+    return (
+        ", ".join(
+            f"{count:,} {noun}{'' if count == 1 else 's'} {rest}"
+            for count, noun, rest in counts
+            if count
+        )
+        or None
+    )
 
 
 def _listed(found: Found) -> MetadataValue:
@@ -127,7 +140,10 @@ def _all_readable(opened: Pipeline, instance: DagsterInstance, collection: str) 
         passed=not found.by_reason,
         severity=AssetCheckSeverity.WARN,
         description=_counted(
-            {f"unreadable ({reason})": count for reason, count in found.by_reason.items()}
+            *(
+                (count, "document", f"unreadable ({reason})")
+                for reason, count in found.by_reason.items()
+            )
         ),
         metadata={
             "by_reason": MetadataValue.json(found.by_reason),
@@ -162,10 +178,12 @@ def _nothing_stuck(
         passed=not stuck,
         severity=AssetCheckSeverity.ERROR if expiring else AssetCheckSeverity.WARN,
         description=_counted(
-            {
-                "batch jobs need a person's eye": len(stuck),
-                "of them with answers that expire at the provider": len(expiring),
-            }
+            (
+                len(stuck),
+                "batch job",
+                "needs a person's eye" if len(stuck) == 1 else "need a person's eye",
+            ),
+            (len(expiring), "batch job", "with answers that expire at the provider"),
         ),
         metadata={
             "batch_jobs": MetadataValue.json(

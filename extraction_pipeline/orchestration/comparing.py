@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance
-from sqlalchemy import Engine
+from dagster._core.storage.event_log.schema import AssetKeyTable, SqlEventLogStorageTable
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from sqlalchemy import Engine, func, or_, select
 
 from extraction_pipeline.ledger import stages
 from extraction_pipeline.ledger.stages import Passed, Stage
@@ -43,6 +45,8 @@ class Comparison:
 
     in_ledger: int = 0
     records_without_row: Found = field(default_factory=Found)
+    records_without_partition: Found = field(default_factory=Found)
+    """Named by their time, for they name no document."""
     rows_without_record: Found = field(default_factory=Found)
     records_of_other_content: Found = field(default_factory=Found)
 
@@ -51,6 +55,7 @@ class Comparison:
         """Whether nothing lacks, lies or differs."""
         return not (
             self.records_without_row.count
+            or self.records_without_partition.count
             or self.rows_without_record.count
             or self.records_of_other_content.count
         )
@@ -85,6 +90,7 @@ def compare(engine: Engine, instance: DagsterInstance, collection: str, stage: S
         result.records_without_row.add(
             [one if version is None else f"{one}|{version}" for one, version in unknown]
         )
+    result.records_without_partition = _without_partition(instance, asset_of(collection, stage))
     return result
 
 
@@ -134,3 +140,31 @@ def _recorded_partitions(instance: DagsterInstance, asset: AssetKey) -> Iterator
         seen = window
         while chunk := list(islice(remaining, stages.CHUNK)):
             yield chunk
+
+
+def _without_partition(instance: DagsterInstance, asset: AssetKey) -> Found:
+    """Records of an asset that name no partition and were not wiped. All assets of a collection
+    are partitioned, so none of these is ours; Dagster's own questions do not find them."""
+    storage = instance.event_log_storage
+    assert isinstance(storage, SqlEventLogStorage)
+    event, kept = SqlEventLogStorageTable.c, AssetKeyTable.c
+    chosen = (
+        select(event.timestamp, func.count().over().label("all"))
+        .join_from(
+            SqlEventLogStorageTable, AssetKeyTable, event.asset_key == kept.asset_key, isouter=True
+        )
+        .where(
+            event.asset_key == asset.to_string(),
+            event.dagster_event_type == DagsterEventType.ASSET_MATERIALIZATION.value,
+            event.partition.is_(None),
+            or_(kept.wipe_timestamp.is_(None), event.timestamp > kept.wipe_timestamp),
+        )
+        .order_by(event.id)
+        .limit(NAMED_AT_MOST)
+    )
+    with storage.index_connection() as connection:
+        rows = connection.execute(chosen).all()
+    return Found(
+        count=rows[0].all if rows else 0,
+        first=[f"{row.timestamp:%Y-%m-%d %H:%M:%S.%f} UTC" for row in rows],
+    )

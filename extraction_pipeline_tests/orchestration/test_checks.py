@@ -1,6 +1,7 @@
 """Checks name what is wrong: records that lie, records that lack, jobs that stand still."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def hashes(installed: Installed) -> list[str]:
 
 
 def forge(
-    installed: Installed, partition: str, asset: str = "extractions", **metadata: str
+    installed: Installed, partition: str | None, asset: str = "extractions", **metadata: str
 ) -> None:
     """Report a materialization past the pipeline, as anybody who reaches the webserver can."""
     installed.instance.report_runless_asset_event(
@@ -99,6 +100,28 @@ def test_a_forged_record_is_named(installed: Installed, hashes: list[str]) -> No
     assert not evaluation.passed
     assert evaluation.severity is AssetCheckSeverity.ERROR
     assert named(evaluation) == {"records_without_row": [f"{'f' * 64}|v1"]}
+
+
+def test_a_record_of_no_partition_is_named_until_a_person_wipes_the_asset(
+    installed: Installed, hashes: list[str]
+) -> None:
+    forge(installed, None)
+    evaluation = evaluate(installed, AGREE)
+    assert not evaluation.passed
+    assert evaluation.description == "1 record of no document"
+    (when,) = named(evaluation)["records_without_partition"]
+    assert datetime.now(UTC) - datetime.fromisoformat(when.replace(" UTC", "+00:00")) < timedelta(
+        minutes=5
+    )
+    assert reconcile(installed) == 0
+    forge(installed, None)
+    forge(installed, f"{'f' * 64}|v1")
+    assert evaluate(installed, AGREE).description == (
+        "1 record without a row in the ledger, 2 records of no document"
+    )
+    installed.instance.wipe_assets([EXTRACTIONS])
+    assert reconcile(installed) == 3
+    assert evaluate(installed, AGREE).passed, "as the check's description says"
 
 
 def test_a_record_that_names_another_content_is_named(
