@@ -25,13 +25,15 @@ account may be called at all is another question, which is asked before every ca
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is kept of one delivery. `settled_as` is given where there is no job to look for."""
+    """What is kept of one delivery. `settled_as` is given where there is no job to look for;
+    `by_content` where its sender gave it no id, so that the next announcement may have the same."""
 
     provider: str
     delivery_id: str
     event: str | None
     job_id: str | None
     settled_as: DeliveryOutcome | None = None
+    by_content: bool = False
 
     def __post_init__(self) -> None:
         """It has a job's id, or says why not."""
@@ -49,8 +51,10 @@ class Kept:
 def keep(connection: Connection, delivery: Delivery) -> Kept:
     """Keep a delivery and make its job due now, both or neither, in one statement.
 
-    One that is there already is counted and does nothing. The interval of the job begins anew:
-    where the provider does not show yet what it announced, the next question must not be far off.
+    One that is there already is counted and does nothing, but that one without an id of its
+    sender's makes a job due that was read since: the first may have come too early. The interval of
+    the job begins anew: where the provider does not show yet what it announced, the next question
+    must not be far off.
     """
     row = connection.execute(
         text(f"""
@@ -72,7 +76,8 @@ def keep(connection: Connection, delivery: Delivery) -> Kept:
                 RETURNING d.outcome, d.batch_job_id, d.times_received = 1 AS first
             ), due AS (
                 UPDATE extraction.batch_jobs j SET due_at = now(), poll_count = 0
-                FROM kept WHERE j.id = kept.batch_job_id AND kept.first AND {_MAY_BE_DUE}
+                FROM kept WHERE j.id = kept.batch_job_id AND {_MAY_BE_DUE}
+                  AND (kept.first OR (:by_content AND j.due_at > now()))
             )
             SELECT outcome, first FROM kept
         """),
@@ -82,6 +87,7 @@ def keep(connection: Connection, delivery: Delivery) -> Kept:
             "event": delivery.event,
             "job_id": delivery.job_id,
             "settled_as": delivery.settled_as.value if delivery.settled_as else None,
+            "by_content": delivery.by_content,
         },
     ).one()
     return Kept(DeliveryOutcome(row.outcome), row.first)

@@ -141,6 +141,7 @@ def read(provider: ProviderName, let_in: LetIn, body: bytes) -> Delivery:
         event.kind,
         event.job_id,
         DeliveryOutcome.IGNORED if event.job_id is None else None,
+        by_content=let_in.by_content,
     )
 
 

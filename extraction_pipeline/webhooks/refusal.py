@@ -17,6 +17,7 @@ class Why(StrEnum):
     NO_SECRET = "no secret is set for this provider"
     NOT_SIGNED = "it is not signed, or not in the form that is expected"
     WRONG_SIGNATURE = "its signature fits none of the secrets"
+    WRONG_SECRET = "its secret is none of those that are set"
     STALE = "its time is too far from now"
     WRONG_TOKEN = "its token is not valid"
 

@@ -15,10 +15,12 @@ _ID = re.compile(r"[!-~]{1,200}")
 
 @dataclass(frozen=True)
 class LetIn:
-    """A genuine delivery: its id, and what it says where that is not the body."""
+    """A genuine delivery: its id, what it says where that is not the body, and whether the id is
+    only made from its content, because its sender gave none."""
 
     delivery_id: str
     claims: Mapping[str, Any] | None = field(default=None, repr=False)
+    by_content: bool = False
 
 
 class Signature(Protocol):

@@ -202,7 +202,7 @@ def test_the_checks_are_run_at_the_end_and_what_did_not_pass_is_told(
     assert evaluated(installed) == {}  # a sensor's runs leave them to the night
     told.driver.finish([NOTES])
     assert evaluated(installed) == {"succeeded": 5, "failed": 1}
-    assert told.lines[-1] == "check all_readable of notes/documents: 1 unreadable (empty)"
+    assert told.lines[-1] == "check all_readable of notes/documents: 1 document unreadable (empty)"
     (run_id,) = installed.query("SELECT DISTINCT run_id FROM public.asset_check_executions")
     assert told.driver.runs[-1] == run_id
 

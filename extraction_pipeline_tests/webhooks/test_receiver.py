@@ -92,6 +92,36 @@ def test_a_repeated_delivery_does_not_make_the_job_due_again(receiver: Desk) -> 
     assert receiver.is_due(job_id)
 
 
+def test_what_comes_without_an_id_makes_its_job_due_again_once_that_was_read(
+    receiver: Desk,
+) -> None:
+    """The first came too early, and the next says the same words."""
+    job_id = receiver.submitted("infrai")
+    body = json.dumps({"batch_id": job_id}).encode()
+
+    def announced(_: int = 0) -> int:
+        return receiver.post("infrai", body, {"X-Webhook-Secret": SHOWN}).status_code
+
+    assert announced() == 200
+    waiting = _due_at(receiver, job_id)
+    assert announced() == 200
+    assert _due_at(receiver, job_id) == waiting, "it was not read since, and keeps its turn"
+    read = "UPDATE extraction.batch_jobs SET {} WHERE job_id = :job_id RETURNING id"
+    receiver.rows(read.format("due_at = '2100-01-01', poll_count = 9"), job_id=job_id)
+    with ThreadPoolExecutor(10) as threads:
+        assert list(threads.map(announced, range(10))) == [200] * 10
+    assert receiver.is_due(job_id)
+    assert receiver.outcomes(job_id) == [("made_due", 12)]
+    receiver.rows(read.format("due_at = '2100-01-01', state = 'ended'"), job_id=job_id)
+    assert announced() == 200
+    assert not receiver.is_due(job_id), "it is read no more"
+
+
+def _due_at(receiver: Desk, job_id: str) -> object:
+    asked = "SELECT due_at FROM extraction.batch_jobs WHERE job_id = :job_id"
+    return receiver.rows(asked, job_id=job_id)[0][0]
+
+
 BODY = batch_event("batch_refused")
 
 

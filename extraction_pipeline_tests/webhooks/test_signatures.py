@@ -7,6 +7,7 @@ from starlette.datastructures import Headers
 
 from extraction_pipeline.webhooks.refusal import RefusalLog, Refused, Why
 from extraction_pipeline.webhooks.secret import keys_of, split_secrets
+from extraction_pipeline.webhooks.shared_secret import SharedSecret
 from extraction_pipeline.webhooks.standard import StandardSignature
 from extraction_pipeline_tests.webhooks.signing import KEY, SECRET, batch_event, headers
 
@@ -48,6 +49,13 @@ def test_several_secrets_are_split_and_bad_ones_are_not_quoted() -> None:
         with pytest.raises(ValueError, match="holds a secret") as refusal:
             split_secrets(f"{SECRET},{wrong}")
         assert "hidden" not in str(refusal.value)
+
+
+def test_what_is_said_of_a_wrong_one_is_true_of_its_kind() -> None:
+    with pytest.raises(Refused, match="its signature fits none of the secrets"):
+        StandardSignature([SECRET], 300.0).check(Headers(headers(BODY, key=b"x" * 24)), BODY)
+    with pytest.raises(Refused, match="its secret is none of those that are set"):
+        SharedSecret([SECRET]).check(Headers({"X-Webhook-Secret": "x" * 24}), BODY)
 
 
 def test_a_flood_of_refusals_is_one_line_a_minute(
