@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
+from extraction_pipeline.ledger.states import ItemState
+
 CHUNK = 1000
 
 
@@ -159,6 +161,25 @@ def release_documents(connection: Connection, version: int, hashes: Sequence[str
             {"version": version, "hashes": list(hashes)},
         ).scalars()
     )
+
+
+def standings(
+    connection: Connection, collection: str, version: int, hashes: Sequence[str]
+) -> dict[str, ItemState | None]:
+    """How these documents of a collection stand at a version: by the record or the open request
+    where there is one, else by the last request; `None` for one that was never asked about.
+    Documents that the collection does not have are left out."""
+    rows = connection.execute(
+        text("""
+            SELECT DISTINCT ON (d.id) d.document_hash, i.state::text AS state
+            FROM extraction.documents d
+            LEFT JOIN extraction.batch_items i ON i.document_id = d.id AND i.version_id = :version
+            WHERE d.collection = :collection AND d.document_hash = ANY(:hashes)
+            ORDER BY d.id, i.state IN ('claimed', 'answered', 'published') DESC, i.id DESC
+        """),
+        {"collection": collection, "version": version, "hashes": list(hashes)},
+    )
+    return {row.document_hash: ItemState(row.state) if row.state else None for row in rows}
 
 
 def items_by_custom_id(

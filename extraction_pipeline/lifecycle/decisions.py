@@ -1,20 +1,19 @@
-"""What a person decides where the pipeline cannot: about a job whose fate is not known, and about
-documents that ended without a record. Each decision is kept with its reason."""
-
-from collections.abc import Sequence
+"""What a person decides where the pipeline cannot: about a job whose fate is not known (about
+documents: `releasing`). Each decision is kept with its reason."""
 
 from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger import items, jobs, provider_jobs, readings
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
-from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.adoption import mark_submitted
 from extraction_pipeline.lifecycle.calls_made import with_calls
+from extraction_pipeline.lifecycle.holding import is_gone
 from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.providers.base import FailureKind
+from extraction_pipeline.providers.base import FailureKind, JobStatus
 from extraction_pipeline.providers.call_log import calls_kept
+from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http_failures import safe_code
 
 OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
@@ -26,8 +25,8 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
 
     From here on it is polled and collected as any other, also where the job was given up before any
     was found. Its results prove whose it is: rows of another job land nowhere. Raises `LedgerError`
-    for a job that is not held, unresolved or given up, and for a batch of another job;
-    `ProviderError` where the provider does not know the batch.
+    for a job that is not held, unresolved or given up, and for a batch of another job or one that
+    the provider does not know; `ProviderError` for a call that failed otherwise.
     """
     with job_lock(pipeline.engine, job_id) as held:
         with pipeline.engine.connect() as connection:
@@ -39,7 +38,7 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
                 f"Batch {provider_job_id} is that of job {other}.",
                 remedy="Look at the provider for one that no other job has.",
             )
-        status = pipeline.provider(job.provider).status(provider_job_id)
+        status = _of_provider(pipeline, job, provider_job_id)
         with pipeline.engine.begin() as connection:
             mark_submitted(
                 connection,
@@ -121,35 +120,20 @@ def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
     return ended
 
 
-def release(
-    pipeline: Pipeline,
-    collection: str,
-    version_name: str,
-    hashes: Sequence[str],
-    actor: str,
-    reason: str,
-) -> int:
-    """Let documents that ended as failed or invalid be asked about again, with all attempts.
-
-    Returns how many; documents in any other state stay as they are. Raises `LedgerError` for a
-    version that was never used.
-    """
-    with pipeline.engine.begin() as connection:
-        version = find_version(connection, collection, version_name)
-        if version is None:
-            raise LedgerError(
-                f"{collection} was never extracted at version {version_name}.",
-                remedy="`extraction-pipeline status` shows the versions.",
-            )
-        released = items.release_documents(connection, version.id, hashes)
-        note(
-            connection,
-            AuditEvent.DOCUMENTS_RELEASED,
-            actor,
-            collection=collection,
-            details={"version": version_name, "documents": released, "reason": reason},
-        )
-    return len(released)
+def _of_provider(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str) -> JobStatus:
+    """What the provider says of a batch that a person names."""
+    try:
+        return pipeline.provider(job.provider).status(provider_job_id)
+    except CallRefused as refusal:
+        if not is_gone(refusal):
+            raise
+        raise LedgerError(
+            f"{job.provider} knows no batch of this id (HTTP {refusal.http_status}); nothing was "
+            f"changed, and job {job.job_key} is {job.state.value} as before.",
+            remedy="Look up the id in the provider's list of batches, in the account whose key is "
+            "set here. Where it has none, resolve_submission searches once more, and give_up_batch "
+            "ends the job.",
+        ) from refusal
 
 
 def _require_unknown_fate(job: jobs.JobRow, held: bool) -> None:

@@ -7,8 +7,9 @@ from pydantic import Field
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import jobs as ledger_jobs
-from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up, release
+from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import record_ends, record_submission, recorder
 from extraction_pipeline.orchestration.resource import PipelineResource
@@ -79,7 +80,7 @@ def give_up_held_batch(
 def release_failed_documents(
     context: OpExecutionContext, config: ReleaseConfig, pipeline: PipelineResource
 ) -> None:
-    """Release documents; the next submission asks about them."""
+    """Release documents; the next submission asks about them. Says which were not, and why."""
     with pipeline.working() as opened:
         collection = opened.collection(config.collection)
         released = release(
@@ -90,7 +91,8 @@ def release_failed_documents(
             context.run_id,
             config.reason,
         )
-    context.add_output_metadata({"released": released})
+    context.log.info(released.line)
+    context.add_output_metadata({"released": released.count, "note": released.line})
 
 
 def job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:

@@ -5,9 +5,10 @@ import requests
 
 from extraction_pipeline.ledger.deliveries import Delivery, keep
 from extraction_pipeline.ledger.states import AuditEvent, DeliveryOutcome, JobState
-from extraction_pipeline.lifecycle.decisions import adopt, give_up, release
+from extraction_pipeline.lifecycle.decisions import adopt, give_up
 from extraction_pipeline.lifecycle.late_results import NOTHING_CAME
 from extraction_pipeline.lifecycle.polling import poll, poll_due
+from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
 from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy, Route
@@ -91,7 +92,7 @@ def test_late_answers_of_documents_with_a_record_are_kept_and_not_published(
     job_id = given_up(driven, workplace, proxy)
     if released:
         hashes = [row[0] for row in driven.rows("SELECT document_hash FROM extraction.documents")]
-        assert release(driven.pipeline, "notes", "v1", hashes, ACTOR, REASON) == 2
+        assert release(driven.pipeline, "notes", "v1", hashes, ACTOR, REASON).count == 2
     (again,) = driven.submit().submitted
     driven.finished(again)
     bodies = driven.rows("SELECT id, body_hash, published_at FROM extraction.extractions")

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from extraction_pipeline.ledger.states import JobState
-from extraction_pipeline.lifecycle.decisions import release
 from extraction_pipeline.lifecycle.polling import poll
 from extraction_pipeline.lifecycle.publishing import replay
+from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.providers.errors import CallFailed
 from extraction_pipeline_tests.batch_server.process import ServerProcess, wait_until
 from extraction_pipeline_tests.conftest import Workplace
@@ -136,7 +136,8 @@ def test_rows_that_are_missing_foreign_repeated_or_unreadable_have_the_ends_of_a
     # There are more lines than landed, so what the service made may be among them.
     assert driven.items()[("failed", "rejected", "results_lost")] == 2
     assert driven.submit().jobs == []
-    assert release(driven.pipeline, "notes", "v1", list(asked), ACTOR, "asked the bureau") == 2
+    released = release(driven.pipeline, "notes", "v1", list(asked), ACTOR, "asked the bureau")
+    assert released.count == 2
     report = driven.submit()
     assert report.documents == 2
     again = driven.job(report.submitted[0]).job_key

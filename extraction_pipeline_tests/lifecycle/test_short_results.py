@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from extraction_pipeline.ledger.states import JobState
-from extraction_pipeline.lifecycle.decisions import release
 from extraction_pipeline.lifecycle.fetching import SHORT_PATIENCE, least_rows
+from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.providers.base import (
     CallRecord,
     JobPhase,
@@ -99,7 +99,7 @@ def test_results_that_stay_short_are_taken_and_a_person_decides_about_the_rest(
     assert len(driven.publish(job_id).published) == 4
     assert driven.submit().jobs == []
     hashes = [row[0] for row in driven.rows("SELECT document_hash FROM extraction.documents")]
-    assert release(driven.pipeline, "notes", "v1", hashes, ACTOR, "not to be found") == 2
+    assert release(driven.pipeline, "notes", "v1", hashes, ACTOR, "not to be found").count == 2
     assert driven.submit().documents == 2
 
 

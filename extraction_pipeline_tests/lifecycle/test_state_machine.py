@@ -27,10 +27,11 @@ from extraction_pipeline.errors import DatabaseUnavailable
 from extraction_pipeline.ledger import deliveries, jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.announcements import attend
-from extraction_pipeline.lifecycle.decisions import adopt, give_up, release
+from extraction_pipeline.lifecycle.decisions import adopt, give_up
 from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
 from extraction_pipeline.lifecycle.polling import poll, poll_due
 from extraction_pipeline.lifecycle.publishing import replay
+from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.providers.errors import CallFailed, CallRefused
 from extraction_pipeline_tests.batch_server.process import ServerProcess, wait_until
 from extraction_pipeline_tests.conftest import Workplace

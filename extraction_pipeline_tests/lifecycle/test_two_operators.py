@@ -10,7 +10,8 @@ import requests
 
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.ledger.states import AuditEvent, JobState
-from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up, release
+from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up
+from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
@@ -112,7 +113,9 @@ def test_people_who_release_documents_release_each_once(
     job_id, _ = lost(driven, workplace, proxy)
     give_up(driven.pipeline, job_id, ACTOR, REASON)
     hashes = [row[0] for row in driven.rows("SELECT document_hash FROM extraction.documents")]
-    done, told = together(lambda _: release(driven.pipeline, "notes", "v1", hashes, ACTOR, REASON))
+    done, told = together(
+        lambda _: release(driven.pipeline, "notes", "v1", hashes, ACTOR, REASON).count
+    )
     assert (sorted(map(int, map(str, done))), told) == ([0] * (AT_ONCE - 1) + [2], [])
     assert driven.items() == {("released", None, "given_up"): 2}
 

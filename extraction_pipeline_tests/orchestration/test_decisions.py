@@ -64,7 +64,9 @@ def test_a_batch_of_another_job_or_of_nobody_is_not_adopted(
     refused = installed.run("adopt_batch", "adopt_found_batch", chosen)
     assert "is that of job" in cause(refused)
     chosen["provider_job_id"] = "batch_none"
-    assert not installed.run("adopt_batch", "adopt_found_batch", chosen).success
+    told = cause(installed.run("adopt_batch", "adopt_found_batch", chosen))
+    assert "knows no batch of this id (HTTP 404); nothing was changed" in told
+    assert "Look up the id in the provider's list" in told
     assert installed.query(f"SELECT state FROM extraction.batch_jobs WHERE job_key = '{key}'") == [
         "unresolved"
     ]
@@ -81,7 +83,20 @@ def test_documents_that_failed_for_good_are_asked_about_once_more(
     assert installed.submit().success
     assert proxy.count(CREATE) == 1  # a cut answer is not asked for again under the same limit
     chosen = {"collection": "notes", "document_hashes": hashes, "reason": REASON}
-    assert installed.run("release_documents", "release_failed_documents", chosen).success
+    done = installed.run("release_documents", "release_failed_documents", chosen)
+    (output,) = [event for event in done.all_events if event.is_successful_output]
+    assert output.step_output_data.metadata["note"].value == (
+        "Released 1 of 2 documents; not released: 1 with a record."
+    )
+    for wrong, said_of_it in {
+        (): "No document was named",
+        ("f" * 64, hashes[0]): f"1 is not in notes ({'f' * 64}); none was released.",
+        ("Mrs Doe.pdf", *hashes): "1 is not in notes; none was released.",
+    }.items():
+        chosen["document_hashes"] = list(wrong)
+        assert said_of_it in cause(
+            installed.run("release_documents", "release_failed_documents", chosen)
+        )
     assert installed.submit().success
     installed.finish()
     assert proxy.count(CREATE) == 2
