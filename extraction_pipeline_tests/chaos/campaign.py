@@ -29,6 +29,8 @@ CALM_SECONDS = 240.0
 """Without any progress, after which what is open counts as stuck."""
 MOST_FAULTS = 15
 """Processes in a row that end by themselves, as they may while PostgreSQL is away."""
+TELL_SECONDS = 20.0
+"""Between two lines on how the end comes on."""
 DELAY_SECONDS = 0.3
 """That a batch takes at the provider."""
 
@@ -94,10 +96,16 @@ class Campaign:
     def end(self) -> bool:
         """Let everything come to its end without kills; whether it did."""
         self.calm = True
+        doomed = sum(bool(process.fate.environment) for process in self._processes.values())
+        self.tell(
+            f"{self.kills.total()} kills: {dict(self.kills)}; calm begins: no more are drawn, and "
+            f"{doomed} of the processes that run may still die at a point drawn before"
+        )
         self._end_faults()
         until = time.monotonic() + CALM_SECONDS
         least: int | None = None
         looked = asked = 0.0
+        told = time.monotonic()
         while time.monotonic() < until:
             self._turn()
             if time.monotonic() < looked + LOOK_SECONDS:
@@ -106,6 +114,12 @@ class Campaign:
             open_work = self._open_work()
             if least is None or open_work < least:
                 least, until = open_work, looked + CALM_SECONDS
+            if looked > told + TELL_SECONDS:
+                told = looked
+                self.tell(
+                    f"calm: {open_work} jobs and documents are open, {self._runs()} runs at work, "
+                    f"{len(self._queue)} wait"
+                )
             if self._queue or self._runs():
                 continue
             if open_work == 0:
@@ -308,9 +322,9 @@ def fight(world: World, orders: Orders, tell: Callable[[str], None]) -> Counts:
         running.run(orders.kills, began + 60 * orders.minutes)
         if running.dagster is not None:
             running.dagster.stop()
-        tell(f"{running.kills.total()} kills: {dict(running.kills)}; no more from here on")
         if not running.end():
             tell("not everything came to its end in time")
+        tell(f"{running.kills.total()} kills in all: {dict(running.kills)}")
         running.stop()
         statistics = running.statistics()
         with running.database.engine.connect() as connection:

@@ -5,15 +5,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
-from dagster import AssetKey, MultiPartitionsDefinition
+import yaml
+from dagster import AssetKey, MultiPartitionsDefinition, validate_run_config
 
 from extraction_pipeline.definitions import build_definitions
 from extraction_pipeline.errors import CollectionError, ConfigurationError
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.collections.written import VALID, changed, write
 
+README = Path(__file__).parents[2] / "README.md"
 SNAPSHOT = Path(__file__).parent / "asset_graph.txt"
 
 
@@ -37,6 +40,16 @@ def test_a_fresh_process_without_database_shows_the_graph_as_it_was(tmp_path: Pa
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.splitlines() == SNAPSHOT.read_text().splitlines()
     assert not (tmp_path / "home").exists(), "loading definitions made a folder"
+
+
+def test_what_the_readme_gives_for_a_launchpad_is_taken_by_the_job_of_that_name() -> None:
+    definitions = build_definitions(load_settings())
+    blocks = re.findall(
+        r"`(\w+)`(?:(?!```|`\w+`).)*```yaml\n( *ops:.*?)```", README.read_text(), re.DOTALL
+    )
+    assert [name for name, _ in blocks] == ["submit_missing", "give_up_batch"]
+    for name, block in blocks:
+        validate_run_config(definitions.resolve_job_def(name), yaml.safe_load(dedent(block)))
 
 
 @pytest.fixture
