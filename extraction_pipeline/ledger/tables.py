@@ -172,6 +172,10 @@ batch_jobs = Table(
         name="job_id_known",
     ),
     CheckConstraint(
+        "state NOT IN ('preparing', 'prepared', 'submitting') OR job_id IS NULL",
+        name="taken_is_never_sent_again",
+    ),
+    CheckConstraint(
         "state = 'preparing' OR payload_hash IS NOT NULL OR state = 'rejected'",
         name="payload_before_call",
     ),

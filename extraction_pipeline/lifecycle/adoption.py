@@ -18,8 +18,9 @@ from extraction_pipeline.providers.http_failures import safe_code
 
 
 def find(pipeline: Pipeline, job: jobs.JobRow) -> Search:
-    """Look at the provider for a job that a create call was made for. Raises `ProviderError`."""
-    assert job.submit_started_at is not None
+    """Look at the provider for a job that a create call was made for and whose id is not known.
+    Raises `ProviderError`."""
+    assert job.submit_started_at is not None and job.job_id is None
     # An earlier attempt may have been taken late; none was made before the key existed.
     first = job.submit_started_at if job.submit_attempt == 1 else job.created_at
     with pipeline.engine.connect() as connection:

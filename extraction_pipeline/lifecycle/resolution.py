@@ -1,5 +1,6 @@
 """Resolving: a create call of unknown outcome is looked for at the provider, never guessed.
 
+A job whose id is known is asked for by that alone (see `asking_again`). Any other is searched for.
 Found under its job key, the job is adopted. Not found when no call can be under way any more, and
 after a grace period (lists may lag), it is proven absent (see `absence`) and sent again under the
 same key. As long as neither is proven, it waits, and in the end it is held for a person.
@@ -22,6 +23,7 @@ from extraction_pipeline.lifecycle.absence import (
     seconds_of_doubt,
 )
 from extraction_pipeline.lifecycle.adoption import adopt, find
+from extraction_pipeline.lifecycle.asking_again import ask_again
 from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pausing import heeding, paused
@@ -51,6 +53,8 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
             job = jobs.job_by_id(connection, job_id)
         if not held:
             return Sent(job.state, f"Job {job.job_key}: another run is at work on it.")
+        if job.job_id is not None and job.state in (JobState.HELD, JobState.UNRESOLVED):
+            return ask_again(pipeline, job, job.job_id, actor)
         if job.state in (JobState.SUBMITTING, JobState.HELD):
             # Its lock is free: the process that made the call is gone. A held job comes here only
             # when a person asks.

@@ -41,7 +41,7 @@ _WAITING_FOR_JOB: dict[JobState, str] = {
     JobState.SUBMITTING: "Being sent right now, or searched for if that process died.",
     JobState.UNRESOLVED: "Whether the provider has it is not known: the sensor searches for it.",
     JobState.HELD: "A person must decide: look for the job at the provider, then run the job "
-    "resolve_submission in the UI with its key.",
+    "resolve_submission, adopt_batch or give_up_batch in the UI with its key.",
 }
 _ANSWER_TO_COME = "The provider has it: the sensor of `dev`, or `run --wait`, brings the answer."
 

@@ -34,7 +34,12 @@ class Ledger:
         self.document = insert(connection, "documents")
         self.version = insert(connection, "extraction_versions")
         self.job = insert(
-            connection, "batch_jobs", version_id=self.version, job_id="batch-1", payload_hash=HASH
+            connection,
+            "batch_jobs",
+            version_id=self.version,
+            state="submitted",
+            job_id="batch-1",
+            payload_hash=HASH,
         )
         self.item = insert(
             connection,
@@ -80,11 +85,29 @@ def test_an_extraction_has_a_raw_response(connection: Connection, ledger: Ledger
 
 
 def test_a_providers_job_is_known_once(connection: Connection, ledger: Ledger) -> None:
-    row = {"version_id": ledger.version, "payload_hash": HASH, "job_key": "other"}
+    row = {
+        "version_id": ledger.version,
+        "payload_hash": HASH,
+        "job_key": "other",
+        "state": "submitted",
+    }
     refused(connection, "batch_jobs_provider_job_id_idx", "batch_jobs", job_id="batch-1", **row)
     insert(connection, "batch_jobs", job_id="batch-1", provider="openai", **row)
+    row["state"] = "prepared"
     for key in ("third", "fourth"):  # any number of jobs may be without an id yet
         insert(connection, "batch_jobs", **{**row, "job_key": key})
+
+
+@pytest.mark.parametrize("state", ["preparing", "prepared", "submitting"])
+def test_a_job_that_was_taken_is_never_about_to_be_sent(
+    connection: Connection, ledger: Ledger, state: str
+) -> None:
+    constraint = "batch_jobs_taken_is_never_sent_again_check"
+    with pytest.raises(LedgerError, match=f"constraint {constraint}\\)"):
+        connection.execute(
+            text("UPDATE extraction.batch_jobs SET state = CAST(:to AS extraction.job_state)"),
+            {"to": state},
+        )
 
 
 def test_a_job_key_is_used_once(connection: Connection, ledger: Ledger) -> None:

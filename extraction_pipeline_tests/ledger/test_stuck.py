@@ -29,6 +29,9 @@ def version(engine: Engine) -> int:
         return insert(connection, "extraction_versions")
 
 
+UNSENT = ("preparing", "prepared", "submitting")
+
+
 def reasons(engine: Engine, state: str, change: str = "state = state") -> list[str]:
     """Why a new job in this state, with this change, needs a person's eye."""
     with engine.begin() as connection:
@@ -39,7 +42,7 @@ def reasons(engine: Engine, state: str, change: str = "state = state") -> list[s
             version_id=version.scalar_one(),
             state=state,
             payload_hash=HASH,
-            job_id="batch-1",
+            job_id=None if state in UNSENT else "batch-1",
         )
         connection.execute(text(f"UPDATE extraction.batch_jobs SET {change}"))
         found = stuck_jobs(
