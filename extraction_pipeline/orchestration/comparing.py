@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance
-from dagster._core.storage.event_log.schema import AssetKeyTable, SqlEventLogStorageTable
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
-from sqlalchemy import Engine, func, or_, select
+from sqlalchemy import Engine, func, select
 
 from extraction_pipeline.ledger import stages
 from extraction_pipeline.ledger.stages import Passed, Stage
@@ -147,21 +147,18 @@ def _without_partition(instance: DagsterInstance, asset: AssetKey) -> Found:
     are partitioned, so none of these is ours; Dagster's own questions do not find them."""
     storage = instance.event_log_storage
     assert isinstance(storage, SqlEventLogStorage)
-    event, kept = SqlEventLogStorageTable.c, AssetKeyTable.c
-    chosen = (
+    event = SqlEventLogStorageTable.c
+    chosen = storage._add_assets_wipe_filter_to_query(
         select(event.timestamp, func.count().over().label("all"))
-        .join_from(
-            SqlEventLogStorageTable, AssetKeyTable, event.asset_key == kept.asset_key, isouter=True
-        )
         .where(
             event.asset_key == asset.to_string(),
             event.dagster_event_type == DagsterEventType.ASSET_MATERIALIZATION.value,
             event.partition.is_(None),
-            or_(kept.wipe_timestamp.is_(None), event.timestamp > kept.wipe_timestamp),
         )
-        .order_by(event.id)
-        .limit(NAMED_AT_MOST)
-    )
+        .order_by(event.id),
+        storage._get_assets_details([asset]),
+        [asset],
+    ).limit(NAMED_AT_MOST)
     with storage.index_connection() as connection:
         rows = connection.execute(chosen).all()
     return Found(
