@@ -2,10 +2,11 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
@@ -104,8 +105,34 @@ def _without_contents(url: URL, context: ExceptionContext) -> None:
     raise LedgerError(f"The database refused a statement (code {code or 'none'}{named}).") from None
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class JobLock:
+    """The lock of a batch job; true where this process holds it."""
+
+    held: bool
+    _connection: Connection
+
+    def __bool__(self) -> bool:
+        return self.held
+
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        """Put a question on the session that the lock belongs to. Raises `DatabaseUnavailable`
+        where that is gone, and the lock with it: nothing was asked on it since, so the question is
+        what finds out."""
+        try:
+            answer = question(self._connection)
+            self._connection.commit()
+        except DatabaseUnavailable:
+            self._connection.rollback()
+            raise
+        return answer
+
+
 @contextmanager
-def job_lock(engine: Engine, job: int, *, patience: float = 0.0) -> Iterator[bool]:
+def job_lock(engine: Engine, job: int, *, patience: float = 0.0) -> Iterator[JobLock]:
     """Hold the lock of one batch job while a process works on it; yields whether it was free, or
     became so within `patience` seconds.
 
@@ -116,7 +143,7 @@ def job_lock(engine: Engine, job: int, *, patience: float = 0.0) -> Iterator[boo
         while not (held := _try_lock(connection, job)) and time.monotonic() < until:
             time.sleep(LOCK_PAUSE_SECONDS)  # its holder talks to a provider, for seconds
         try:
-            yield held
+            yield JobLock(held, connection)
         finally:
             if held:
                 _unlock(connection, job)

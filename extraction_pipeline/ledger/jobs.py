@@ -291,6 +291,20 @@ def seconds_since_submit(connection: Connection, job: int) -> float:
     )
 
 
+def seconds_in_submitting(connection: Connection, job: JobRow) -> float | None:
+    """Seconds since the create call of this attempt was to begin, by the clock of the database;
+    `None` where the job was moved on since."""
+    seconds = connection.execute(
+        text("""
+            SELECT extract(epoch FROM clock_timestamp() - submit_started_at)
+            FROM extraction.batch_jobs
+            WHERE id = :job AND state = 'submitting' AND submit_attempt = :attempt
+        """),
+        {"job": job.id, "attempt": job.submit_attempt},
+    ).scalar_one_or_none()
+    return None if seconds is None else float(seconds)
+
+
 @dataclass(frozen=True)
 class Doubt:
     """Since when, in seconds by the clock of the database, it is not known what became of the last

@@ -19,6 +19,8 @@ SENDER_LOST = {"sender": "lost"}
 """Details of a job found in mid-call with its lock free: its process is gone, or only its session
 with the database, and then the call may go on."""
 
+SHORTEST_BEGIN_SECONDS = 2.0
+"""From the mark of a create call to its first byte, on a machine that is busy."""
 
 ASKED_AGAIN = {"sender": "asked_again"}
 """Details of a job that a person has searched for once more: no call of it was made since."""
@@ -34,6 +36,12 @@ class Absence(StrEnum):
     """The provider shows nothing of ours: the search was of another account."""
 
 
+def latest_begin_seconds(pipeline: Pipeline) -> float:
+    """Within so many seconds from its mark a create call begins to send its payload, or is not
+    made."""
+    return max(pipeline.settings.connect_timeout, SHORTEST_BEGIN_SECONDS)
+
+
 def seconds_of_doubt(pipeline: Pipeline, connection: Connection, job: jobs.JobRow) -> float:
     """Seconds until no call of this job can be on its way any more, and lists must show it.
 
@@ -45,7 +53,7 @@ def seconds_of_doubt(pipeline: Pipeline, connection: Connection, job: jobs.JobRo
     doubt = jobs.doubt(connection, job.id)
     left = grace - doubt.since_given_up
     if doubt.sender_lost and pipeline.provider(job.provider).files is None:
-        longest = settings.send_timeout + settings.connect_timeout
+        longest = latest_begin_seconds(pipeline) + settings.send_timeout
         left = max(left, longest + grace - doubt.since_submit)
     return left
 

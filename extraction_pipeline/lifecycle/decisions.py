@@ -32,7 +32,7 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
         with pipeline.engine.connect() as connection:
             job = jobs.job_by_id(connection, job_id)
             other = provider_jobs.key_of(connection, job.provider, provider_job_id)
-        _require_unknown_fate(job, held)
+        _require_unknown_fate(job, held.held)
         if other not in (None, job.job_key):
             raise LedgerError(
                 f"Batch {provider_job_id} is that of job {other}.",

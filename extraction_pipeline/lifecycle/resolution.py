@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
-from extraction_pipeline.ledger.database import job_lock
+from extraction_pipeline.ledger.database import JobLock, job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.lifecycle.absence import (
     ASKED_AGAIN,
@@ -65,11 +65,11 @@ def resolve(pipeline: Pipeline, job_id: int, actor: str, *, patience: float = 0.
                 job = jobs.job_by_id(connection, job.id)
         if job.state is JobState.UNRESOLVED:
             crash_point(CrashPoint.SEARCH_DUE)
-            return _search(pipeline, job, actor)
-        return send(pipeline, job, actor)
+            return _search(pipeline, job, held, actor)
+        return send(pipeline, job, held, actor)
 
 
-def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
+def _search(pipeline: Pipeline, job: jobs.JobRow, lock: JobLock, actor: str) -> Sent:
     settings = pipeline.settings
     with pipeline.engine.connect() as connection:
         why = paused(connection, pipeline, job.provider)
@@ -120,7 +120,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
         case Absence.OTHER_ACCOUNT:
             return _wait_or_hold(pipeline, job, NOTHING_OF_OURS, actor)
         case Absence.SEARCH_AGAIN:
-            return _search(pipeline, replace(job, input_id=None), actor)
+            return _search(pipeline, replace(job, input_id=None), lock, actor)
     with pipeline.engine.begin() as connection:
         # The upload may be gone as well; bringing it again costs nothing.
         jobs.move(connection, job, JobState.PREPARED, values={"input_id": None})
@@ -134,7 +134,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> Sent:
             )
         job = jobs.job_by_id(connection, job.id)
     crash_point(CrashPoint.ABSENCE_WRITTEN)
-    return send(pipeline, job, actor, searched=True)
+    return send(pipeline, job, lock, actor, searched=True)
 
 
 def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -> Sent:

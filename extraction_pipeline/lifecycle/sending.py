@@ -10,6 +10,7 @@ been made, so the provider is searched first.
 """
 
 import logging
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from sqlalchemy import Connection
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import items, jobs, readings
 from extraction_pipeline.ledger.audit import note
-from extraction_pipeline.ledger.database import QUEUE_LOCK, lock_until_commit
+from extraction_pipeline.ledger.database import QUEUE_LOCK, JobLock, lock_until_commit
 from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.adoption import (
@@ -29,6 +30,7 @@ from extraction_pipeline.lifecycle.adoption import (
     mark_submitted,
 )
 from extraction_pipeline.lifecycle.calls_made import with_calls
+from extraction_pipeline.lifecycle.last_look import NotBegun, not_begun, require_still_ours
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
 from extraction_pipeline.lifecycle.pausing import heeding, paused
 from extraction_pipeline.lifecycle.payload import build_payload, copy_payload
@@ -61,8 +63,10 @@ SPEAKS_OF_THE_PAYLOAD = frozenset({400, 413, 422})
 or a gateway's bad hour."""
 
 
-def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = False) -> Sent:
-    """Build, upload and submit a job whose lock the caller holds.
+def send(
+    pipeline: Pipeline, job: jobs.JobRow, lock: JobLock, actor: str, *, searched: bool = False
+) -> Sent:
+    """Build, upload and submit a job whose `lock` the caller holds.
 
     A job that a create call was made for is looked for before another is made, unless it was
     `searched` for just now: a refusal may be that of a call's own double, where something on the
@@ -119,6 +123,7 @@ def send(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, searched: bool = F
             model,
             input_id=job.input_id,
             payload=payload if files is None else None,
+            last_look=partial(require_still_ours, pipeline, job, lock),
         )
         crash_point(CrashPoint.CREATE_DUE)
         return _create(pipeline, provider, job, submission, actor, judged=brought)
@@ -168,6 +173,8 @@ def _create(
     try:
         with heeding(pipeline, job.provider):
             receipt = provider.submit(submission)
+    except NotBegun as stopped:
+        return not_begun(pipeline, job, stopped)
     except OutcomeUnknown as error:
         return _not_known(pipeline, job, error, actor)
     except CallRefused as error:

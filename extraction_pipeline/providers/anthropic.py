@@ -103,7 +103,9 @@ class AnthropicBatchProvider(HttpProvider):
         if submission.payload is None:
             raise ValueError("the create call needs the payload")
         with lines_in_array(submission.payload, b'{"requests":[', b"]}") as body:
-            reply = self._http.create(PATH, body, WireBatch.model_validate_json)
+            reply = self._http.create(
+                PATH, body, WireBatch.model_validate_json, last_look=submission.last_look
+            )
         return SubmissionReceipt(reply.value.id, reply.value.processing_status, reply.call)
 
     def find(self, sought: Sought) -> Search:

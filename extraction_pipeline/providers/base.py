@@ -6,7 +6,7 @@ other methods make calls (HTTP through `providers.http`) and raise
 Nothing in this package knows Dagster or the database.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -122,13 +122,16 @@ class Submission:
     """What one create call is made of.
 
     Where the provider takes an upload, `input_id` names it; where it does not, `payload` is the
-    file of request lines, each with its newline, that the call itself carries.
+    file of request lines, each with its newline, that the call itself carries. `last_look` is
+    called as late as may be before the job can exist; what it raises leaves `submit`, and then
+    there is no job.
     """
 
     job_key: str
     model: str
     input_id: str | None = None
     payload: Path | None = None
+    last_look: Callable[[], None] = field(default=lambda: None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,9 @@ class GeminiBatchProvider(HttpProvider):
             }
         )
         path = f"/v1beta/{resource('models', submission.model)}:batchGenerateContent"
-        reply = self._http.create(path, body, WireOperation.model_validate_json)
+        reply = self._http.create(
+            path, body, WireOperation.model_validate_json, last_look=submission.last_look
+        )
         return SubmissionReceipt(reply.value.name, provider_state(reply.value), reply.call)
 
     def find(self, sought: Sought) -> Search:

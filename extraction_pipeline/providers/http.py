@@ -119,16 +119,23 @@ class HttpClient:
         body: Any,
         read: Callable[[bytes], T],
         headers: Mapping[str, str] | None = None,
+        *,
+        last_look: Callable[[], None],
     ) -> Reply[T]:
         """Make a job: one request, once, over a connection of its own. `body` as for `upload`.
+
+        `last_look` is called before the body goes out: of a stream, when the connection is open and
+        its first byte is about to be sent. What it raises is passed on, and no job exists.
 
         A pooled connection may have been closed by the server meanwhile, which shows only after
         sending and would leave the outcome unknown for nothing.
         """
         unknown = "whether the job exists is not known"
         sent = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
-        if not isinstance(body, bytes):
-            body = BoundedBody(body, self._endpoint.send_timeout)
+        if isinstance(body, bytes):
+            last_look()
+        else:
+            body = BoundedBody(body, self._endpoint.send_timeout, last_look)
         with self._opened() as session:
             try:
                 answer = self._exchange(session, "POST", path, data=body, headers=sent)

@@ -111,7 +111,11 @@ class InfraiBatchProvider(HttpProvider):
         head = orjson.dumps(around, option=orjson.OPT_SORT_KEYS)[:-1] + b',"requests":['
         with lines_in_array(submission.payload, head, b"]}\n") as body:
             reply = self._http.create(
-                "/v1/ai/batch/submit", body, _new_job, {"Idempotency-Key": job_key}
+                "/v1/ai/batch/submit",
+                body,
+                _new_job,
+                {"Idempotency-Key": job_key},
+                last_look=submission.last_look,
             )
         return SubmissionReceipt(reply.value.id, reply.value.state, reply.call)
 

@@ -104,7 +104,9 @@ class OpenAIBatchProvider(HttpProvider):
                 "metadata": {JOB_KEY_METADATA: checked_job_key(submission.job_key)},
             }
         )
-        reply = self._http.create("/batches", body, WireBatch.model_validate_json)
+        reply = self._http.create(
+            "/batches", body, WireBatch.model_validate_json, last_look=submission.last_look
+        )
         return SubmissionReceipt(reply.value.id, reply.value.status, reply.call)
 
     def find(self, sought: Sought) -> Search:

@@ -134,6 +134,7 @@ class OutsideProvider:
             if state is None:
                 requests = folder.stage(_requests(job_key), submission.payload)
                 mark = folder.stage(_mark(job_key), None)
+                submission.last_look()
                 _appear(folder, {mark: _mark(job_key), requests: _requests(job_key)})
         if state is JobState.TAKEN:
             raise _unknown("they were there, or were about to be")

@@ -152,7 +152,7 @@ def test_an_interrupt_in_the_middle_of_a_statement_stays_an_interrupt(engine: En
 
 def test_a_job_lock_is_held_by_one_and_freed_at_the_end(engine: Engine) -> None:
     with job_lock(engine, 7) as first, job_lock(engine, 7) as second, job_lock(engine, 8) as other:
-        assert (first, second, other) == (True, False, True)
+        assert (first.held, second.held, other.held) == (True, False, True)
     with engine.connect() as connection:
         assert connection.execute(LOCKS).scalar_one() == 0
 

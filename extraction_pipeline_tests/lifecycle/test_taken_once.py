@@ -1,10 +1,15 @@
-"""A job that a provider once took is never sent again, whatever lists and readings say by then."""
+"""A job is taken once: one that was taken is never sent again, whatever lists and readings say by
+then, and a process that was stopped just before its create call makes it only while it may."""
 
-from collections.abc import Iterator
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import requests
 
+from extraction_pipeline import crash_points
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
 from extraction_pipeline.lifecycle.polling import poll
@@ -99,4 +104,66 @@ def test_a_held_job_that_was_taken_is_asked_for_by_its_id_and_never_sent_again(
     job = driven.job(job_id)
     assert (job.job_id, job.submitted_at) == (taken.job_id, taken.submitted_at)
     assert (provider.made(), driven.audited()["job_proven_absent"]) == (1, 0)
+    pipeline.engine.dispose()
+
+
+def stopped_before_its_create_call(
+    monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]
+) -> None:
+    """Let the first process that is about to make a create call stand still, and `meanwhile`
+    happen, as with SIGSTOP and SIGCONT."""
+    monkeypatch.setattr(crash_points, "_arrivals", Counter())
+    monkeypatch.setattr(os, "kill", lambda process, number: meanwhile())
+    monkeypatch.setenv(crash_points.VARIABLE, crash_points.CrashPoint.CREATE_DUE)
+
+
+def test_a_process_that_lost_its_lock_before_its_create_call_does_not_make_it(
+    monkeypatch: pytest.MonkeyPatch,
+    workplace: Workplace,
+    shared_server: ServerProcess,
+    provider: Provider,
+) -> None:
+    workplace.write(2)
+    pipeline = workplace.open(shared_server.base_url, POLL_MAX_SECONDS="0.05", READ_TIMEOUT="30")
+    driven = Driven(pipeline, shared_server)
+
+    def taken_over() -> None:
+        driven.rows(
+            "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d"
+            " ON d.oid = l.database WHERE l.locktype = 'advisory'"
+            " AND d.datname = current_database()"
+        )
+        driven.later(1)
+        ((job_id,),) = driven.rows("SELECT id FROM extraction.batch_jobs")
+        driven.resolve(job_id)
+        driven.later(1)
+        driven.resolved(job_id)
+
+    stopped_before_its_create_call(monkeypatch, taken_over)
+    driven.scan()
+    report = driven.submit()
+    (job_id,) = report.jobs
+    assert (driven.job(job_id).state, provider.made()) == (JobState.SUBMITTED, 1)
+    assert driven.audited()["duplicate_job"] == 0
+    assert len(report.causes) == 1
+    pipeline.engine.dispose()
+
+
+def test_a_process_that_stood_still_before_its_create_call_begins_again(
+    monkeypatch: pytest.MonkeyPatch,
+    workplace: Workplace,
+    shared_server: ServerProcess,
+    provider: Provider,
+) -> None:
+    """It has its lock, and would lose it in the middle of a call that nobody counts on."""
+    workplace.write(2)
+    pipeline = workplace.open(shared_server.base_url, POLL_MAX_SECONDS="0.05", READ_TIMEOUT="30")
+    driven = Driven(pipeline, shared_server)
+    stopped_before_its_create_call(monkeypatch, partial(driven.later, 1))
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    assert (driven.job(job_id).state, provider.made()) == (JobState.PREPARED, 0)
+    driven.later(1)
+    driven.resolved(job_id)
+    assert provider.made() == 1
     pipeline.engine.dispose()
