@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from extraction_pipeline.ledger.states import JobState
 
+TAKEN = frozenset({JobState.SUBMITTED, JobState.ENDED, JobState.COLLECTED, JobState.PUBLISHED})
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -20,5 +22,6 @@ class Sent:
 
     @property
     def submitted(self) -> bool:
-        """Whether the provider has the job and its id is written."""
-        return self.state is JobState.SUBMITTED
+        """Whether the provider has the job, or had it, and its id is written: another run may have
+        taken it further by now."""
+        return self.state in TAKEN

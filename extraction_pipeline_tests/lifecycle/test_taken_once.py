@@ -138,12 +138,15 @@ def test_a_process_that_lost_its_lock_before_its_create_call_does_not_make_it(
         driven.resolve(job_id)
         driven.later(1)
         driven.resolved(job_id)
+        driven.finished(job_id)
 
     stopped_before_its_create_call(monkeypatch, taken_over)
     driven.scan()
     report = driven.submit()
     (job_id,) = report.jobs
-    assert (driven.job(job_id).state, provider.made()) == (JobState.SUBMITTED, 1)
+    assert (driven.job(job_id).state, provider.made()) == (JobState.PUBLISHED, 1)
+    if provider.name != "gemini":  # there the upload is looked for first, and was withdrawn
+        assert (report.submitted, report.waiting) == ([job_id], [])
     assert driven.audited()["duplicate_job"] == 0
     assert len(report.causes) == 1
     pipeline.engine.dispose()
