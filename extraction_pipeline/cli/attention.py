@@ -31,7 +31,7 @@ def show_attention(
                     [
                         one.job_key,
                         one.state.value,
-                        ", ".join(one.reasons),
+                        one.why,
                         f"{one.created_at:%Y-%m-%d %H:%M %Z}",
                     ]
                     for one in stuck[:limit]

@@ -16,7 +16,8 @@ FAILURES_IN_A_ROW = 10
 class StuckJob:
     """A job, the reasons for looking at it, the gravest first, and since when it is open.
 
-    `results_until` is when its provider deletes the answers, where that is known.
+    `results_until` is when its provider deletes the answers, and `job_id` the provider's id of it,
+    where that is known.
     """
 
     job_key: str
@@ -27,6 +28,13 @@ class StuckJob:
     reasons: tuple[StuckReason, ...]
     created_at: datetime
     results_until: datetime | None
+    job_id: str | None
+
+    @property
+    def why(self) -> str:
+        """The reasons in one line. A job that a person must look for is named as it is there."""
+        batch = f"; batch {self.job_id}" if self.state is JobState.HELD and self.job_id else ""
+        return ", ".join(self.reasons) + batch
 
 
 def stuck_jobs(
@@ -81,7 +89,7 @@ def stuck_jobs(
                 FROM open
             )
             SELECT job_key, collection, version, provider, state::text, reasons, created_at,
-                   results_until
+                   results_until, job_id
             FROM judged WHERE cardinality(reasons) > 0 ORDER BY id
         """),
         {
@@ -104,6 +112,7 @@ def stuck_jobs(
             reasons=tuple(map(StuckReason, row.reasons)),
             created_at=row.created_at,
             results_until=row.results_until,
+            job_id=row.job_id,
         )
         for row in rows
     ]

@@ -195,12 +195,13 @@ def _nothing_stuck(
 
 
 def _why_stuck(stuck: Sequence[StuckJob]) -> MetadataValue:
-    names = ("job key", "state", "reason", "since", "what to do")
+    names = ("job key", "batch", "state", "reason", "since", "what to do")
     return MetadataValue.table(
         [
             TableRecord(
                 {
                     "job key": one.job_key,
+                    "batch": one.job_id or "",
                     "state": one.state.value,
                     "reason": reason.value,
                     "since": f"{one.created_at:%Y-%m-%d %H:%M %Z}",

@@ -13,6 +13,7 @@ from extraction_pipeline import crash_points
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
 from extraction_pipeline.lifecycle.polling import poll
+from extraction_pipeline.lifecycle.watching import jobs_to_look_at
 from extraction_pipeline.providers.errors import CallFailed
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
@@ -80,6 +81,9 @@ def test_a_held_job_that_was_taken_is_asked_for_by_its_id_and_never_sent_again(
         poll(pipeline, driven.job(job_id), ACTOR)
     assert driven.job(job_id).state is JobState.HELD
     driven.later(1)  # past the time after which a job that no list shows counts as absent
+    with pipeline.engine.connect() as connection:
+        (named,) = jobs_to_look_at(connection, pipeline, driven.collection)
+    assert named.why == f"held; batch {taken.job_id}"
     held = driven.resolve(job_id)
     assert held.state is driven.job(job_id).state is JobState.HELD
     assert f"stays held: batch {taken.job_id} was taken by {provider.name}" in (held.cause or "")
