@@ -108,6 +108,8 @@ class Campaign:
         told = time.monotonic()
         while time.monotonic() < until:
             self._turn()
+            if self.dagster is not None:
+                self.dagster.keep_running()
             if time.monotonic() < looked + LOOK_SECONDS:
                 continue
             looked = time.monotonic()
@@ -170,7 +172,7 @@ class Campaign:
                 self.database.hurry()
 
     def _turn_of_dagster(self) -> None:
-        """Let the real daemon work, and now and then die; it ends with the kills."""
+        """Let the real daemon work, and now and then die."""
         killed = self.dagster.turn() if self.dagster is not None else None
         if killed is not None:
             self.kills[killed] += 1

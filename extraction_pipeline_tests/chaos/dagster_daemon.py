@@ -37,14 +37,18 @@ class DagsterDaemon:
         """Draw from the seed."""
         self._drawn = random.Random(f"{self.seed}/dagster-daemon")
 
-    def turn(self) -> str | None:
-        """Keep it running, and kill what is due; what was killed, if anything was."""
+    def keep_running(self) -> None:
+        """Start it where it is not running: runs that it has queued are begun by nobody else."""
         if self._process is None or self._process.poll() is not None:
             self._start()
         assert self._process is not None
-        parent = psutil.Process(self._process.pid)
         with suppress(psutil.Error):
+            parent = psutil.Process(self._process.pid)
             self._all.update([parent, *parent.children(recursive=True)])
+
+    def turn(self) -> str | None:
+        """Keep it running, and kill what is due; what was killed, if anything was."""
+        self.keep_running()
         if time.monotonic() < self._dies_at:
             return None
         self._dies_at = time.monotonic() + self._drawn.uniform(*LIVES_SECONDS)
