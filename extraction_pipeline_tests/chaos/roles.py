@@ -112,10 +112,11 @@ def backfill(collection: str, asset: str, version: str, first: float, last: floa
         result = (
             definitions()
             .resolve_implicit_global_asset_job_def()
-            .get_subset(asset_selection={AssetKey([collection, asset])})
             .execute_in_process(
                 run_config={"loggers": QUIET},
                 instance=instance,
+                # By this a run that was killed is known as one of ours, and gives its place back.
+                asset_selection=[AssetKey([collection, asset])],
                 tags={
                     ASSET_PARTITION_RANGE_START_TAG: str(low),
                     ASSET_PARTITION_RANGE_END_TAG: str(high),
