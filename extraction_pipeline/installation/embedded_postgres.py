@@ -114,7 +114,7 @@ class EmbeddedPostgres:
                 return found
             if time.monotonic() > until:
                 raise self._unavailable("it is not ready")
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)  # it tells by its file alone that it is ready
         return None
 
     def _make_cluster(self, programs: Path, account: Account, mutex: int) -> None:
@@ -191,7 +191,7 @@ class EmbeddedPostgres:
             if time.monotonic() > until:
                 self._end_child(child)
                 raise self._unavailable("it is not ready")
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)  # it tells by its file alone that it is ready
         return None
 
     def _socket_folder(self, account: Account) -> Path:

@@ -32,4 +32,4 @@ def end_process(pid: int, alive: Callable[[], bool], *steps: tuple[signal.Signal
             os.kill(pid, number)
         until = time.monotonic() + seconds
         while alive() and time.monotonic() < until:
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)  # it may be no child of ours to wait for

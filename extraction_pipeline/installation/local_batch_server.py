@@ -88,7 +88,7 @@ class LocalBatchServer:
             base_url = self._base_url()
             if base_url is not None:
                 return base_url
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)  # it tells by its file alone that it listens
         raise ConfigurationError(
             f"The batch server did not start: {self._cause(before)}",
             remedy=f"Its log is {self._log}; to use another one, set EXTRACTION_LOCAL_BASE_URL.",

@@ -60,7 +60,7 @@ def _signal(send: Callable[[int, int], None], target: int, number: int) -> None:
 def _wait_until_gone(group: int, seconds: float, *, leader_only: bool = False) -> None:
     until = time.monotonic() + seconds
     while _exists(group, leader_only) and time.monotonic() < until:
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)  # a group has nothing that could be waited for
 
 
 def _exists(group: int, leader_only: bool) -> bool:
