@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from dagster import DagsterInstance
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy import create_engine, make_url, text
 
 from extraction_pipeline.installation.embedded_postgres import embedded_postgres
@@ -20,6 +21,12 @@ from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.batch_server.process import ServerProcess, running_server
 
 TEMPLATE = "template_ready"
+
+# The same examples in every run: a red build is red again. `--hypothesis-profile explore` looks for
+# new ones.
+hypothesis_settings.register_profile("same", derandomize=True)
+hypothesis_settings.register_profile("explore", derandomize=False, max_examples=1_000)
+hypothesis_settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -176,10 +176,12 @@ class Proxy:
         self.plan(FILE, resize, times=times)
         self.plan(CONTENT, rewritten(change), times=times)
 
-    def forget_plans(self) -> None:
-        """From here on everything is passed on."""
+    def forget_plans(self, route: Route | None = None) -> None:
+        """From here on everything is passed on, or everything on this route."""
         with self._lock:
-            self._plans.clear()
+            self._plans = [
+                plan for plan in self._plans if route is not None and plan.route != route
+            ]
 
     def count(self, route: Route) -> int:
         """How many requests of this route came in, whatever became of them."""
