@@ -9,6 +9,8 @@ same key. As long as neither is proven, it waits, and in the end it is held for 
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from sqlalchemy import Connection
+
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
@@ -36,6 +38,8 @@ from extraction_pipeline.providers.errors import ProviderError
 
 HOLD_AFTER_SECONDS = 48 * 3600.0
 """By then every batch that could be this job has ended, and what can be proven is proven."""
+FAILED_SEARCHES = 6
+"""Searches that failed before a job of that age is held: one of them may be an outage."""
 
 NOTHING_OF_OURS = " With the present key nothing of ours is seen there: is it the same account?"
 
@@ -79,19 +83,21 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, lock: JobLock, actor: str) -> 
         with heeding(pipeline, job.provider):
             search = find(pipeline, job)
     except ProviderError as error:
-        return _search_failed(pipeline, job, error)
+        return _search_failed(pipeline, job, error, actor)
     if search.verdict is SearchVerdict.FOUND:
         crash_point(CrashPoint.FOUND)
         return adopt(pipeline, job, search.found, actor)
     here = pipeline.provider(job.provider).base_url
     if not is_same_place(job.base_url, here):
         with pipeline.engine.begin() as connection:
-            readings.postpone(connection, job, settings.poll_max_seconds, Trouble.UNREACHABLE)
-        return Sent(
-            job.state,
-            f"Job {job.job_key} may have been taken at {job.base_url}, and the setting names "
-            f"{here} now: not finding it there proves nothing. Set the base URL back.",
-        )
+            return _out_of_reach(
+                connection,
+                job,
+                settings.poll_max_seconds,
+                f"Job {job.job_key} may have been taken at {job.base_url}, and the setting names "
+                f"{here} now: not finding it there proves nothing. Set the base URL back.",
+                actor,
+            )
     if search.verdict is SearchVerdict.UNCERTAIN:
         may_be = f" It may be {', '.join(search.possible)} there." if search.possible else ""
         return _wait_or_hold(pipeline, job, may_be, actor)
@@ -115,7 +121,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, lock: JobLock, actor: str) -> 
                 else require_same_account(pipeline, job)
             )
     except ProviderError as error:
-        return _search_failed(pipeline, job, error)
+        return _search_failed(pipeline, job, error, actor)
     match proof:
         case Absence.OTHER_ACCOUNT:
             return _wait_or_hold(pipeline, job, NOTHING_OF_OURS, actor)
@@ -137,7 +143,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, lock: JobLock, actor: str) -> 
     return send(pipeline, job, lock, actor, searched=True)
 
 
-def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -> Sent:
+def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError, actor: str) -> Sent:
     wait = next_poll(
         0,
         job.trouble_count,
@@ -145,9 +151,29 @@ def _search_failed(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -
         longest=pipeline.settings.poll_max_seconds,
         retry_after=error.retry_after,
     )
+    why = f"Job {job.job_key} could not be searched for: {error}"
     with pipeline.engine.begin() as connection:
-        readings.postpone(connection, job, wait, Trouble.UNREACHABLE)
-    return Sent(job.state, f"Job {job.job_key} could not be searched for: {error}")
+        return _out_of_reach(connection, job, wait, why, actor)
+
+
+def _out_of_reach(
+    connection: Connection, job: jobs.JobRow, wait: float, why: str, actor: str
+) -> Sent:
+    """Search again later; where that has gone on for so long that it may never succeed, hold the
+    job, so that a person can end it."""
+    failed = readings.postpone(connection, job, wait, Trouble.UNREACHABLE)
+    if (
+        failed < FAILED_SEARCHES
+        or jobs.seconds_since_submit(connection, job.id) < HOLD_AFTER_SECONDS
+    ):
+        return Sent(job.state, why)
+    jobs.move(connection, job, JobState.HELD)
+    note(connection, AuditEvent.JOB_HELD, actor, job=job.id, details=with_calls())
+    return Sent(
+        JobState.HELD,
+        f"{why} It is held after {failed} searches that failed: look whether {job.provider} has "
+        "it, and run adopt_batch, or give_up_batch to have its documents asked about again.",
+    )
 
 
 def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, why: str, actor: str) -> Sent:

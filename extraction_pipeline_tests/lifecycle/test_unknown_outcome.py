@@ -9,7 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle.decisions import give_up
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.resolution import FAILED_SEARCHES
 from extraction_pipeline.lifecycle.submission import SubmissionReport
 from extraction_pipeline_tests.batch_server.client import Client
 from extraction_pipeline_tests.batch_server.process import wait_until
@@ -34,7 +36,7 @@ from extraction_pipeline_tests.faults.proxy import (
     Fault,
     Proxy,
 )
-from extraction_pipeline_tests.lifecycle.driving import Driven
+from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 
 REFUSED_AFTER_ALL = {
     "404 of a gateway": page(404),
@@ -319,3 +321,28 @@ def test_an_upload_is_repeated_freely_and_the_payload_is_the_same(
     uploaded = Client(driven.server.base_url).call("GET", f"/files/{after.input_id}/content")
     assert uploaded.content == connected.store.get(after.payload_hash or "")
     assert (driven.creates(job_id), proxy.count(UPLOAD)) == (1, 2)
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_a_job_that_can_never_be_searched_for_is_held_in_the_end(
+    driven: Driven, workplace: Workplace, proxy: Proxy, status: int
+) -> None:
+    workplace.write(2)
+    proxy.plan(CREATE, forward_then_drop)
+    driven.scan()
+    (job_id,) = driven.submit().waiting
+    proxy.plan(LIST, answer(status), times=None)
+
+    def searched() -> JobState:
+        driven.pause_ends()
+        return driven.resolve(job_id).state
+
+    assert {searched() for _ in range(FAILED_SEARCHES)} == {JobState.UNRESOLVED}
+    driven.later(49)
+    assert searched() is JobState.HELD
+    assert searched() is JobState.HELD, "a person may have it searched for once more"
+    assert give_up(driven.pipeline, job_id, ACTOR, "the service lists no batches") == 2
+    proxy.forget_plans()
+    (second,) = driven.submitted()
+    assert len(driven.finished(second).published) == 2
+    assert driven.creates(job_id) == 1
