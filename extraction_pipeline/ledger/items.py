@@ -8,6 +8,15 @@ from sqlalchemy import Connection, text
 from extraction_pipeline.ledger.states import ItemState
 
 CHUNK = 1000
+GIVEN_BACK_AT_MOST = 20
+"""How often a request may come back from providers that took its job without an attempt being
+counted: a provider that ends every job at once would be sent one each night for ever."""
+
+_OFTEN = """(
+    SELECT count(*) >= :most FROM extraction.batch_items o
+    JOIN extraction.batch_jobs j ON j.id = o.batch_job_id AND j.job_id IS NOT NULL
+    WHERE o.document_id = i.document_id AND o.version_id = i.version_id AND o.state = 'released')"""
+"""Condition on an item `i`: it was given back as often as it may be."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +102,15 @@ def set_keys(connection: Connection, keys: Sequence[ItemKeys]) -> int:
 
 def fail_items(connection: Connection, failures: Sequence[Failure]) -> int:
     """End members that are open, or were given up, as failed or released. The kind decides about
-    another attempt."""
+    another attempt; those without one are released, or fail like those of `release_job_items`."""
     return connection.execute(
-        text("""
+        text(f"""
             UPDATE extraction.batch_items i
-            SET state = CAST(CASE WHEN f.kind IS NULL THEN 'released' ELSE 'failed' END
-                             AS extraction.item_state),
-                failure_kind = f.kind, failure_reason = f.reason, updated_at = now()
+            SET state = CAST(CASE WHEN f.kind IS NULL AND NOT {_OFTEN} THEN 'released'
+                                  ELSE 'failed' END AS extraction.item_state),
+                failure_kind = CASE WHEN f.kind IS NULL AND {_OFTEN} THEN 'transport'
+                                    ELSE f.kind END,
+                failure_reason = f.reason, updated_at = now()
             FROM unnest(CAST(:items AS bigint[]), CAST(:kinds AS text[]), CAST(:reasons AS text[]))
                  AS f(item_id, kind, reason)
             WHERE i.id = f.item_id
@@ -110,6 +121,7 @@ def fail_items(connection: Connection, failures: Sequence[Failure]) -> int:
             "items": [failure.item_id for failure in failures],
             "kinds": [failure.kind for failure in failures],
             "reasons": [failure.reason for failure in failures],
+            "most": GIVEN_BACK_AT_MOST,
         },
     ).rowcount
 
@@ -128,14 +140,18 @@ def fail_job_items(connection: Connection, job: int, kind: str, reason: str) -> 
 
 
 def release_job_items(connection: Connection, job: int, reason: str) -> int:
-    """Give every member that still waits for an answer back, without counting an attempt."""
+    """Give every member that still waits for an answer back, without counting an attempt; or with
+    one, of kind `transport`, where its document was given back `GIVEN_BACK_AT_MOST` times."""
     return connection.execute(
-        text("""
-            UPDATE extraction.batch_items
-            SET state = 'released', failure_reason = :reason, updated_at = now()
-            WHERE batch_job_id = :job AND state = 'claimed'
+        text(f"""
+            UPDATE extraction.batch_items i
+            SET state = CAST(CASE WHEN {_OFTEN} THEN 'failed' ELSE 'released' END
+                             AS extraction.item_state),
+                failure_kind = CASE WHEN {_OFTEN} THEN 'transport' END,
+                failure_reason = :reason, updated_at = now()
+            WHERE i.batch_job_id = :job AND i.state = 'claimed'
         """),
-        {"job": job, "reason": reason},
+        {"job": job, "reason": reason, "most": GIVEN_BACK_AT_MOST},
     ).rowcount
 
 

@@ -40,7 +40,7 @@ def count_gone(
     )
     with pipeline.engine.begin() as connection:
         count = readings.postpone(connection, job, wait, Trouble.NOT_FOUND)
-        if not is_same_place(job.base_url, here):
+        if not is_same_place(job, here):
             return (
                 f"Job {job.job_key} was sent to {job.base_url}, and the setting names {here} now, "
                 "where it is not known. Set the base URL back.",

@@ -35,6 +35,7 @@ from extraction_pipeline.lifecycle.sent import Sent
 from extraction_pipeline.providers.base import SearchVerdict
 from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import ProviderError
+from extraction_pipeline.providers.names import ProviderName
 
 HOLD_AFTER_SECONDS = 48 * 3600.0
 """By then every batch that could be this job has ended, and what can be proven is proven."""
@@ -88,7 +89,7 @@ def _search(pipeline: Pipeline, job: jobs.JobRow, lock: JobLock, actor: str) -> 
         crash_point(CrashPoint.FOUND)
         return adopt(pipeline, job, search.found, actor)
     here = pipeline.provider(job.provider).base_url
-    if not is_same_place(job.base_url, here):
+    if not is_same_place(job, here):
         with pipeline.engine.begin() as connection:
             return _out_of_reach(
                 connection,
@@ -199,10 +200,13 @@ def _wait_or_hold(pipeline: Pipeline, job: jobs.JobRow, why: str, actor: str) ->
     )
 
 
-def is_same_place(sent_to: str, now: str) -> bool:
-    """Whether two base URLs lead to the same jobs. On this machine the port does not count: the
-    local batch server gets another with each start and keeps its jobs."""
-    before, after = urlsplit(sent_to), urlsplit(now)
-    if before.hostname in LOOPBACK and after.hostname in LOOPBACK:
-        return before.path == after.path
-    return sent_to == now
+def is_same_place(job: jobs.JobRow, now: str) -> bool:
+    """Whether the base URL `now` leads to where the job was sent.
+
+    On this machine the port does not count for the local batch server: it gets another with each
+    start and keeps its jobs. Gateways to different providers differ in it alone.
+    """
+    sent_to, here = urlsplit(job.base_url), urlsplit(now)
+    if job.provider == ProviderName.LOCAL and {sent_to.hostname, here.hostname} <= LOOPBACK:
+        return sent_to.path == here.path
+    return job.base_url == now

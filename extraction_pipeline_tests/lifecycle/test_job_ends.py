@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from extraction_pipeline.ledger import items
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.collecting import EMPTY_END_PATIENCE
 from extraction_pipeline.providers.errors import CallFailed
@@ -284,3 +285,39 @@ def test_no_word_of_the_providers_about_a_document_is_kept(
         for table in ("batch_jobs", "batch_items", "audit_events")
     ]
     assert "Fictional Name" not in "".join(kept) + caplog.text
+
+
+@pytest.mark.parametrize("code", ["token_limit_exceeded", None], ids=["limit", "cancelled"])
+def test_jobs_that_are_always_given_back_come_to_an_end(
+    driven: Driven,
+    proxy: Proxy,
+    workplace: Workplace,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str | None,
+) -> None:
+    monkeypatch.setattr(items, "GIVEN_BACK_AT_MOST", 3)
+    workplace.declare(max_attempts=2)
+    driven = Driven(workplace.open(proxy.base_url, POLL_MAX_SECONDS="0.05"), driven.server)
+    errors = {"data": [{"code": code, "message": "full"}]}
+    proxy.plan(
+        POLL,
+        saying(status="failed", output_file_id=None, request_counts=None, errors=errors)
+        if code
+        else saying(status="cancelled", output_file_id=None, request_counts=None),
+        times=None,
+    )
+    workplace.write(1)
+    driven.scan()
+    for _ in range(3):
+        (job_id,) = driven.submit().submitted
+        driven.finished(job_id)
+        assert driven.summary().waiting == 1
+    for _ in range(2):
+        (job_id,) = driven.submit().submitted
+        driven.finished(job_id)
+    assert driven.submit().jobs == []
+    assert driven.summary().failed == 1
+    assert driven.items() == {
+        ("released", None, code or "cancelled"): 3,
+        ("failed", "transport", code or "cancelled"): 2,
+    }

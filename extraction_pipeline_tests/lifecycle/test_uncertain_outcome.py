@@ -254,3 +254,22 @@ def test_a_call_whose_end_was_not_seen_may_still_be_under_way(
         driven.later(0.1)
         assert driven.resolve(job_id).state is JobState.SUBMITTED
         assert len(outside.creates) == 2
+
+
+@pytest.mark.parametrize("name", ["anthropic", "infrai"])
+def test_a_gateway_at_another_port_of_this_machine_is_another_place(
+    workplace: Workplace, shared_server: ServerProcess, name: str
+) -> None:
+    with lost_at(name, workplace, shared_server) as (first, driven, job_id):
+        other = Outside(name)
+        with scripted_server(other.serve) as running:
+            other.server = running
+            elsewhere = workplace.open(
+                **{f"{name.upper()}_BASE_URL": running.url.removesuffix("/v1")}
+            )
+            driven.later(1)
+            sent = Driven(elsewhere, shared_server).resolve(job_id)
+            elsewhere.engine.dispose()
+        assert sent.state is JobState.UNRESOLVED
+        assert "Set the base URL back" in (sent.cause or "")
+        assert (len(first.creates), len(other.creates)) == (1, 0)
