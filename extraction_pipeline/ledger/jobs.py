@@ -82,7 +82,12 @@ FROM = """
     FROM extraction.batch_jobs j JOIN extraction.extraction_versions v ON v.id = j.version_id
 """
 
-WELL: Mapping[str, object] = {"trouble_count": 0, "troubles": "{}", "failing_since": None}
+WELL: Mapping[str, object] = {
+    "trouble_count": 0,
+    "troubles": "{}",
+    "failing_since": None,
+    "not_found_since": None,
+}
 """Values of `move` for a job that answers again: all counts end."""
 
 OF_VERSIONS = "AND (CAST(:versions AS bigint[]) IS NULL OR j.version_id = ANY(:versions))"

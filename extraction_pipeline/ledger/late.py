@@ -60,3 +60,16 @@ def still_wanted(
         {"documents": [row.document_id for row in winners], "version": version},
     )
     return wanted + winners
+
+
+def superseded(connection: Connection, job: int) -> int:
+    """How many requests of a job lost to another answer, before or after their own came."""
+    return int(
+        connection.execute(
+            text("""
+                SELECT count(*) FROM extraction.batch_items
+                WHERE batch_job_id = :job AND state = 'superseded'
+            """),
+            {"job": job},
+        ).scalar_one()
+    )

@@ -73,7 +73,9 @@ def due_readings(
 def postpone(
     connection: Connection, job: jobs.JobRow, seconds: float, trouble: Trouble | None = None
 ) -> int:
-    """Look at this job again after `seconds`; how often this `trouble` was counted by now.
+    """Look at this job again after `seconds`; how often this `trouble` was counted by now. Where an
+    announcement, or a person, made it due since `job` was read, it stays so: what is known now may
+    be older than that.
 
     Without one the job is well, and all counts end. `NOT_FOUND` counts in a row: any other answer,
     or none, ends it.
@@ -82,9 +84,14 @@ def postpone(
         connection.execute(
             text("""
                 UPDATE extraction.batch_jobs
-                SET due_at = now() + :wait, poll_count = poll_count + 1,
+                SET due_at = CASE WHEN due_at = :read_as THEN now() + :wait
+                                  ELSE least(due_at, now() + :wait) END,
+                    poll_count = poll_count + 1,
                     trouble_count = CASE WHEN :kind = '' THEN 0 ELSE trouble_count + 1 END,
                     failing_since = CASE WHEN :kind <> '' THEN coalesce(failing_since, now()) END,
+                    not_found_since = CASE WHEN :kind = 'not_found'
+                                           THEN coalesce(not_found_since, now())
+                                           WHEN :kind <> '' THEN not_found_since END,
                     troubles = CASE WHEN :kind = '' THEN '{}' ELSE
                         CASE WHEN :kind = 'not_found' THEN troubles ELSE troubles - 'not_found' END
                         || jsonb_build_object(
@@ -93,6 +100,7 @@ def postpone(
             """),
             {
                 "job": job.id,
+                "read_as": job.due_at,
                 "wait": timedelta(seconds=seconds),
                 "kind": "" if trouble is None else trouble.value,
             },

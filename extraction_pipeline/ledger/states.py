@@ -109,6 +109,8 @@ class StuckReason(StrEnum):
 
     RESULTS_EXPIRE = "results_expire"
     """Its answers are not fetched, and the provider will soon delete them."""
+    EXISTS_TWICE = "exists_twice"
+    """Its provider has a second batch of it, which costs and which nobody has settled."""
     HELD = "held"
     ID_OF_ANOTHER = "job_id_of_another"
     """It is held, because the provider answered with the id of another job of ours."""
@@ -157,6 +159,7 @@ class AuditEvent(StrEnum):
     JOB_PUBLISHED = "job_published"
     PROVIDER_CLEANED = "provider_cleaned"
     DUPLICATE_JOB = "duplicate_job"
+    DUPLICATE_SETTLED = "duplicate_settled"
     FOREIGN_RESULT = "foreign_result"
     REPEATED_RESULT = "repeated_result"
     CANCEL_ASKED = "cancel_asked"

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, text
 
 from extraction_pipeline.ledger.pauses import LASTING_SECONDS
+from extraction_pipeline.ledger.second_batches import UNSETTLED
 from extraction_pipeline.ledger.states import JobState, StuckReason
 
 FAILURES_IN_A_ROW = 10
@@ -17,7 +18,8 @@ class StuckJob:
     """A job, the reasons for looking at it, the gravest first, and since when it is open.
 
     `results_until` is when its provider deletes the answers, and `job_id` the provider's id of it,
-    where that is known.
+    where that is known. `not_found_since` is when the provider began to say that it knows no such
+    job, and `second_batches` are the provider's ids of what else exists there under its key.
     """
 
     job_key: str
@@ -29,12 +31,20 @@ class StuckJob:
     created_at: datetime
     results_until: datetime | None
     job_id: str | None
+    not_found_since: datetime | None
+    second_batches: tuple[str, ...]
 
     @property
     def why(self) -> str:
-        """The reasons in one line. A job that a person must look for is named as it is there."""
-        batch = f"; batch {self.job_id}" if self.state is JobState.HELD and self.job_id else ""
-        return ", ".join(self.reasons) + batch
+        """The reasons in one line. What a person must look for is named as it is there."""
+        said = [", ".join(self.reasons)]
+        if self.state is JobState.HELD and self.job_id:
+            said.append(f"batch {self.job_id}")
+        if self.state is JobState.HELD and self.not_found_since:
+            said.append(f"not found there since {self.not_found_since:%Y-%m-%d %H:%M %Z}")
+        if self.second_batches:
+            said.append(f"second batch {', '.join(self.second_batches)}")
+        return "; ".join(said)
 
 
 def stuck_jobs(
@@ -51,45 +61,52 @@ def stuck_jobs(
     counted from submission, which is the earliest that any counts from.
     """
     rows = connection.execute(
-        text("""
+        text(f"""
             WITH kept AS (
                 SELECT * FROM unnest(CAST(:providers AS text[]), CAST(:days AS int[]))
                               AS k(provider, days)
-            ), open AS (
-                SELECT j.*, v.collection, v.name AS version,
+            ), twice AS (
+                SELECT batch_job_id, array_agg(batch ORDER BY batch) AS second_batches
+                FROM ({UNSETTLED}) u GROUP BY batch_job_id
+            ), seen AS (
+                SELECT j.*, v.collection, v.name AS version, t.second_batches,
+                       j.state NOT IN ('published', 'rejected', 'failed') AS open,
                        j.submitted_at + make_interval(days => k.days) AS results_until,
                        make_interval(days => k.days) AS kept_for
                 FROM extraction.batch_jobs j
                 JOIN extraction.extraction_versions v ON v.id = j.version_id
                 LEFT JOIN kept k ON k.provider = j.provider AND j.job_id IS NOT NULL
                      AND j.state IN ('submitted', 'ended', 'held', 'unresolved')
+                LEFT JOIN twice t ON t.batch_job_id = j.id
                 WHERE v.collection = :collection
-                  AND j.state NOT IN ('published', 'rejected', 'failed')
+                  AND (j.state NOT IN ('published', 'rejected', 'failed')
+                       OR t.batch_job_id IS NOT NULL)
             ), judged AS (
                 SELECT *, array_remove(ARRAY[
                     CASE WHEN results_until - least(kept_for / 4, interval '7 days') < now()
                          THEN 'results_expire' END,
+                    CASE WHEN second_batches IS NOT NULL THEN 'exists_twice' END,
                     CASE WHEN state = 'held' AND failure_code = 'job_id_of_another'
                               THEN failure_code
                          WHEN state IN ('held', 'unresolved') THEN state::text END,
-                    CASE WHEN created_at < now() - :budget THEN 'over_waiting_budget' END,
+                    CASE WHEN open AND created_at < now() - :budget THEN 'over_waiting_budget' END,
                     CASE WHEN state = 'submitted' AND moved_at < now() - :budget / 2
                          THEN 'not_moving' END,
-                    CASE WHEN trouble_count >= :failures
-                              OR failing_since < now() - interval '1 hour'
+                    CASE WHEN open AND (trouble_count >= :failures
+                              OR failing_since < now() - interval '1 hour')
                          THEN 'calls_fail' END,
                     CASE WHEN state = 'submitted' AND due_at < now() - interval '1 hour'
                          THEN 'not_looked_at' END,
-                    CASE WHEN state <> 'collected' AND EXISTS (
+                    CASE WHEN open AND state <> 'collected' AND EXISTS (
                              SELECT FROM extraction.account_pauses p
-                             WHERE p.provider = open.provider AND p.account = ANY(:accounts)
+                             WHERE p.provider = seen.provider AND p.account = ANY(:accounts)
                                AND p.until > now() AND p.since < now() - :lasting)
                          THEN 'account_paused' END
                 ], NULL) AS reasons
-                FROM open
+                FROM seen
             )
             SELECT job_key, collection, version, provider, state::text, reasons, created_at,
-                   results_until, job_id
+                   results_until, job_id, not_found_since, second_batches
             FROM judged WHERE cardinality(reasons) > 0 ORDER BY id
         """),
         {
@@ -113,6 +130,8 @@ def stuck_jobs(
             created_at=row.created_at,
             results_until=row.results_until,
             job_id=row.job_id,
+            not_found_since=row.not_found_since,
+            second_batches=tuple(row.second_batches or ()),
         )
         for row in rows
     ]

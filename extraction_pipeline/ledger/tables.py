@@ -154,6 +154,7 @@ batch_jobs = Table(
     Column("trouble_count", Integer, nullable=False, server_default="0"),
     Column("troubles", JSONB, nullable=False, server_default="{}", comment="counts by kind"),
     time_column("failing_since"),
+    time_column("not_found_since"),
     time_column("moved_at"),
     Column("run_attempt", Integer, nullable=False, server_default="0"),
     time_column("run_requested_at"),

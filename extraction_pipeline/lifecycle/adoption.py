@@ -64,7 +64,7 @@ def adopt(pipeline: Pipeline, job: jobs.JobRow, found: tuple[FoundJob, ...], act
     crash_point(CrashPoint.ADOPTED)
     cause = (
         f"Job {job.job_key} exists {len(free)} times at {job.provider}; {ours.job_id} is kept. "
-        f"Cancel there: {', '.join(other.job_id for other in others)}."
+        f"The job settle_second_batch cancels {', '.join(other.job_id for other in others)} there."
         if others
         else None
     )
@@ -169,18 +169,22 @@ def mark_submitted(
 ) -> None:
     """Write the provider's id of a job: from here on it is only ever polled.
 
-    Raises `IdOfAnother` where another job has that id.
+    A batch that the job had before keeps its time, from which on its answers are kept; with another
+    one, what was recorded of the submission is recorded anew. Raises `IdOfAnother` where another
+    job has that id.
     """
     lock_until_commit(connection, JOB_ID_LOCK, f"{job.provider} {provider_job_id}")
     other = provider_jobs.key_of(connection, job.provider, provider_job_id)
     if other not in (None, job.job_key):
         raise IdOfAnother(job, provider_job_id, other)
+    same = job.job_id == provider_job_id and job.submitted_at is not None
     jobs.move(
         connection,
         job,
         JobState.SUBMITTED,
         values={
             "job_id": provider_job_id,
+            **({} if same else {"submission_recorded_at": None}),
             "provider_state": safe_code(provider_state),
             "submit_http_status": http_status,
             "submit_request_id": request_id,
@@ -188,6 +192,6 @@ def mark_submitted(
             "failure_code": None,
             **jobs.WELL,
         },
-        stamp="submitted_at",
+        stamp=None if same else "submitted_at",
     )
     jobs.due_now(connection, job.id)

@@ -61,7 +61,8 @@ def _stays_held(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError, acto
         if job.state is JobState.UNRESOLVED:
             jobs.move(connection, job, JobState.HELD)
             note(connection, AuditEvent.JOB_HELD, actor, job=job.id, details=with_calls())
-        readings.postpone(connection, job, pipeline.settings.poll_max_seconds, Trouble.UNREACHABLE)
+        trouble = Trouble.NOT_FOUND if error.gone else Trouble.UNREACHABLE
+        readings.postpone(connection, job, pipeline.settings.poll_max_seconds, trouble)
     return Sent(
         JobState.HELD,
         f"Job {job.job_key} stays held: batch {job.job_id} was taken by {job.provider}, so it is "

@@ -17,7 +17,7 @@ from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer, Trouble
 from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.fetching import NotYet, fetch, try_later
-from extraction_pipeline.lifecycle.holding import count_gone, is_gone
+from extraction_pipeline.lifecycle.holding import count_gone
 from extraction_pipeline.lifecycle.landing import Landing, Rows, land_file, price_of_answers
 from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -56,7 +56,7 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
             with heeding(pipeline, job.provider):
                 status = _land_results(pipeline, job, landing)
         except ProviderError as error:
-            if not is_gone(error):
+            if not error.gone:
                 _count_unreachable(pipeline, job, error)
                 raise
             cause, _ = count_gone(pipeline, job, error, actor)

@@ -1,14 +1,15 @@
 """What a person decides where the pipeline cannot: about a job whose fate is not known (about
 documents: `releasing`). Each decision is kept with its reason."""
 
+from collections.abc import Sequence
+
 from extraction_pipeline.errors import LedgerError
-from extraction_pipeline.ledger import items, jobs, provider_jobs, readings
+from extraction_pipeline.ledger import items, jobs, provider_jobs, readings, second_batches
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
 from extraction_pipeline.lifecycle.adoption import mark_submitted
 from extraction_pipeline.lifecycle.calls_made import with_calls
-from extraction_pipeline.lifecycle.holding import is_gone
 from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.providers.base import FailureKind, JobStatus
@@ -24,7 +25,8 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
     """Take a batch that a person found at the provider for the one of this job.
 
     From here on it is polled and collected as any other, also where the job was given up before any
-    was found. Its results prove whose it is: rows of another job land nowhere. Raises `LedgerError`
+    was found. Its results prove whose it is: rows of another job land nowhere. A batch that the job
+    had before is a second one from now on, to be settled. Raises `LedgerError`
     for a job that is not held, unresolved or given up, and for a batch of another job or one that
     the provider does not know; `ProviderError` for a call that failed otherwise.
     """
@@ -55,6 +57,69 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
                 job=job.id,
                 details=with_calls({"job_id": status.job_id, "reason": reason}),
             )
+            if job.job_id not in (None, status.job_id):
+                note(
+                    connection,
+                    AuditEvent.DUPLICATE_JOB,
+                    actor,
+                    job=job.id,
+                    details={"job_id": job.job_id},
+                )
+
+
+GONE = "gone"
+"""What is said of a second batch that the provider does not know any more."""
+SETTLED_BY_HAND = "settled_by_hand"
+"""What is said of one that a person has settled without us."""
+
+
+@calls_kept()
+def settle(
+    pipeline: Pipeline,
+    job_id: int,
+    batch: str,
+    actor: str,
+    reason: str,
+    *,
+    cancel_there: bool = True,
+) -> str:
+    """Settle a second batch of a job, after asking the provider to stop it if it still works on it;
+    returns the state that the provider says. Without `cancel_there` no call is made.
+
+    Its answers are never collected, whatever it has cost. Raises `LedgerError` where the job has no
+    such batch, or it is settled already; `ProviderError`, and then it stays to be settled.
+    """
+    with pipeline.engine.connect() as connection:
+        job = jobs.job_by_id(connection, job_id)
+        known = second_batches.unsettled(connection, job_id)
+    if batch not in known:
+        raise _no_second_batch(job, batch, known)
+    state = _stopped(pipeline, job, batch) if cancel_there else SETTLED_BY_HAND
+    with pipeline.engine.begin() as connection:
+        details = with_calls({"state": state, "reason": reason})
+        if not second_batches.settle(connection, job_id, batch, actor, details):
+            raise _no_second_batch(job, batch, second_batches.unsettled(connection, job_id))
+    return state
+
+
+def _stopped(pipeline: Pipeline, job: jobs.JobRow, batch: str) -> str:
+    provider = pipeline.provider(job.provider)
+    try:
+        status = provider.status(batch)
+        if not status.phase.is_end:
+            status = provider.cancel(batch)
+    except CallRefused as refusal:
+        if refusal.gone:
+            return GONE
+        raise
+    return safe_code(status.provider_state) or "unknown"
+
+
+def _no_second_batch(job: jobs.JobRow, batch: str, known: Sequence[str]) -> LedgerError:
+    return LedgerError(
+        f"Batch {batch} is no second batch of job {job.job_key}, or it is settled.",
+        remedy=f"To be settled of this job: {', '.join(known) or 'none'}.",
+    )
 
 
 @calls_kept()
@@ -125,7 +190,7 @@ def _of_provider(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str) -> 
     try:
         return pipeline.provider(job.provider).status(provider_job_id)
     except CallRefused as refusal:
-        if not is_gone(refusal):
+        if not refusal.gone:
             raise
         raise LedgerError(
             f"{job.provider} knows no batch of this id (HTTP {refusal.http_status}); nothing was "

@@ -13,14 +13,8 @@ from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.resolution import is_same_place
 from extraction_pipeline.providers.errors import ProviderError
 
-GONE = frozenset({404, 410})
 GONE_PATIENCE = 6
 """Answers in a row that say so before the job is held."""
-
-
-def is_gone(error: Exception) -> bool:
-    """Whether the provider says that it does not know what it was asked for."""
-    return isinstance(error, ProviderError) and error.http_status in GONE
 
 
 def count_gone(

@@ -17,7 +17,7 @@ from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, JobState, Trouble
 from extraction_pipeline.lifecycle import late_results
 from extraction_pipeline.lifecycle.calls_made import with_calls
-from extraction_pipeline.lifecycle.holding import count_gone, is_gone
+from extraction_pipeline.lifecycle.holding import count_gone
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heeding
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -73,7 +73,7 @@ def poll(pipeline: Pipeline, job: jobs.JobRow, actor: str, *, open_jobs: int = 1
         with heeding(pipeline, job.provider):
             status = pipeline.provider(job.provider).status(job.job_id or "")
     except ProviderError as error:
-        if is_gone(error):
+        if error.gone:
             cause, needs_person = count_gone(pipeline, job, error, actor)
             return Reading(job.job_key, False, cause, needs_person)
         _read_later(pipeline, job, error.retry_after, open_jobs=open_jobs)

@@ -17,7 +17,7 @@ from extraction_pipeline.errors import LedgerError, StoreError
 from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
-from extraction_pipeline.ledger.late import still_wanted
+from extraction_pipeline.ledger.late import still_wanted, superseded
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.ledger.versions import VersionRow, find_version, version_by_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -105,7 +105,7 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
                 details={
                     "published": len(result.published),
                     "failed": result.failed,
-                    "superseded": result.superseded,
+                    "superseded": superseded(connection, job.id),
                 },
             )
         crash_point(CrashPoint.PUBLISHED)

@@ -272,7 +272,7 @@ def _overtaken(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str, actor
     return Sent(
         now.state,
         f"Job {job.job_key} exists twice at {job.provider}: {provider_job_id} is not ours to "
-        "collect. Cancel it there.",
+        "collect. The job settle_second_batch cancels it there.",
     )
 
 

@@ -163,8 +163,9 @@ def _stuck_spec(collection: Collection) -> AssetCheckSpec:
         "nothing_stuck",
         asset=submissions_asset(collection.name),
         description="No batch job is held, unresolved, open for longer than "
-        f"{shown(collection.waiting_budget)} (waiting_budget), or stands still; none has answers "
-        "that its provider is about to delete, which is an error and not a warning.",
+        f"{shown(collection.waiting_budget)} (waiting_budget), or stands still; none exists twice "
+        "at its provider; none has answers that its provider is about to delete, which is an error "
+        "and not a warning.",
     )
 
 
@@ -195,16 +196,21 @@ def _nothing_stuck(
 
 
 def _why_stuck(stuck: Sequence[StuckJob]) -> MetadataValue:
-    names = ("job key", "batch", "state", "reason", "since", "what to do")
+    names = ("job key", "batch", "state", "reason", "since", "not found since", "what to do")
     return MetadataValue.table(
         [
             TableRecord(
                 {
                     "job key": one.job_key,
-                    "batch": one.job_id or "",
+                    "batch": ", ".join(one.second_batches)
+                    if reason is StuckReason.EXISTS_TWICE
+                    else one.job_id or "",
                     "state": one.state.value,
                     "reason": reason.value,
                     "since": f"{one.created_at:%Y-%m-%d %H:%M %Z}",
+                    "not found since": f"{one.not_found_since:%Y-%m-%d %H:%M %Z}"
+                    if one.not_found_since
+                    else "",
                     "what to do": advise_stuck(reason),
                 }
             )

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import jobs as ledger_jobs
-from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up
+from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up, settle
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.orchestration.liveness import OURS
@@ -27,6 +27,19 @@ class DecidedJobConfig(Config):
     """A batch job of ours, and why something is decided about it."""
 
     job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
+    reason: str = Field(min_length=1, description="Why; without anything about a patient.")
+
+
+class SecondBatchConfig(Config):
+    """A batch job of ours that exists twice at the provider, and its batch that is not ours."""
+
+    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
+    provider_job_id: str = Field(description="The second batch's id, as `status` shows it.")
+    cancel_there: bool = Field(
+        default=True,
+        description="Ask the provider to stop it, if it still works on it; without this no call is "
+        "made, because you have seen to it yourself.",
+    )
     reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
@@ -51,6 +64,23 @@ def adopt_found_batch(
         adopt(opened, job_row.id, config.provider_job_id, context.run_id, config.reason)
         recorded = record_submission(opened, job_row.id, recorder(context))
     context.add_output_metadata({"recorded": recorded})
+
+
+@op(description="Settle a second batch of a job of ours, which is never collected.")
+def settle_found_batch(
+    context: OpExecutionContext, config: SecondBatchConfig, pipeline: PipelineResource
+) -> None:
+    """Cancel it at the provider, and keep that it is settled."""
+    with pipeline.working() as opened:
+        state = settle(
+            opened,
+            job_of(opened, config.job_key).id,
+            config.provider_job_id,
+            context.run_id,
+            config.reason,
+            cancel_there=config.cancel_there,
+        )
+    context.add_output_metadata({"state": state})
 
 
 @op(description="Ask the provider to stop a batch that it works on.")
@@ -119,6 +149,16 @@ def adopt_batch() -> None:
 
 @job(
     tags=OURS,
+    description="Settle a batch that exists at the provider beside the one of a job of ours: it is "
+    "cancelled there, if it has not ended, and named no more. Its answers are never collected.",
+)
+def settle_second_batch() -> None:
+    """Settling job."""
+    settle_found_batch()
+
+
+@job(
+    tags=OURS,
     description="Ask the provider to stop a batch. What was answered by then is published, the "
     "rest waits for the next submission.",
 )
@@ -150,6 +190,7 @@ def release_documents() -> None:
 
 DECISIONS: Sequence[JobDefinition] = (
     adopt_batch,
+    settle_second_batch,
     cancel_batch,
     give_up_batch,
     release_documents,

@@ -5,6 +5,9 @@ import math
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.providers.base import FailureKind
 
+GONE = frozenset({404, 410})
+"""Statuses of a provider that does not know, or not any more, what it was asked for."""
+
 LONGEST_RETRY_AFTER = 24 * 3600.0
 """Seconds. A provider's longer wish is cut to this: a broken one must not park work for good."""
 
@@ -39,6 +42,11 @@ class ProviderError(ExtractionPipelineError):
         self.code = code
         self.request_id = request_id
         self.retry_after = bounded_wait(retry_after)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the provider says that it does not know what it was asked for."""
+        return self.http_status in GONE
 
 
 class CallRefused(ProviderError):

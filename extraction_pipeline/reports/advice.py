@@ -57,6 +57,9 @@ _WAITING_AFTER: dict[str, str] = {
 _STUCK: dict[StuckReason, str] = {
     StuckReason.RESULTS_EXPIRE: "The provider deletes its answers soon: collect it now, by the "
     "sensor of `dev` or the job collect_batch, or fetch them there by hand.",
+    StuckReason.EXISTS_TWICE: "The provider has a second batch of it, which costs and is never "
+    "collected: run the job settle_second_batch with its key and that batch's id, which cancels it "
+    "there and keeps your reason.",
     StuckReason.HELD: "A person must decide: look for it at the provider, then run the job "
     "resolve_submission, adopt_batch or give_up_batch with its key.",
     StuckReason.ID_OF_ANOTHER: "The provider gave it the id of another job, so whether it has it "

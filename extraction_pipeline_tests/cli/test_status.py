@@ -13,9 +13,15 @@ from extraction_pipeline.cli.group import commands
 from extraction_pipeline.documents.readable import UnreadableReason
 from extraction_pipeline.errors import CollectionError, ConfigurationError, LedgerError
 from extraction_pipeline.ledger import pauses
+from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.deliveries import Delivery, keep
-from extraction_pipeline.ledger.states import DeliveryOutcome, DocumentStatus, JobState
+from extraction_pipeline.ledger.states import (
+    AuditEvent,
+    DeliveryOutcome,
+    DocumentStatus,
+    JobState,
+)
 from extraction_pipeline.ledger.summary import Reason
 from extraction_pipeline.providers.base import AnswerOutcome
 from extraction_pipeline.reports.advice import advise
@@ -315,6 +321,8 @@ def test_jobs_that_need_a_person_and_pauses_are_shown_with_what_to_do(
     one = driven(workplace, server, proxy)
     (job_id,) = one.submitted()
     assert "Need a person's eye" not in typed().stdout
+    with one.pipeline.engine.begin() as connection:
+        note(connection, AuditEvent.DUPLICATE_JOB, "a", job=job_id, details={"job_id": "batch_two"})
     one.execute("UPDATE extraction.batch_jobs SET created_at = now() - interval '3 hours'")
     account = one.pipeline.provider("local").account
     with one.pipeline.engine.begin() as connection:
@@ -322,11 +330,14 @@ def test_jobs_that_need_a_person_and_pauses_are_shown_with_what_to_do(
     shown = typed().stdout
     assert "Need a person's eye" in shown
     assert "1 over_waiting_budget. Open for longer than the waiting_budget in the YAML" in shown
+    assert "1 exists_twice. The provider has a second batch of it" in shown
+    assert "second batch batch_two" in shown
     assert "Paused: local asked to wait (HTTP 429, 1 in a row)" in shown
     told = orjson.loads(typed("--json").stdout)
     (stuck,) = told["jobs_to_look_at"]
     assert (stuck["job_key"], stuck["reasons"]) == (
         one.job(job_id).job_key,
-        ["over_waiting_budget"],
+        ["exists_twice", "over_waiting_budget"],
     )
+    assert stuck["second_batches"] == ["batch_two"]
     assert [each["provider"] for each in told["account_pauses"]] == ["local"]

@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from extraction_pipeline.ledger import jobs, pauses, readings
+from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import open_engine
-from extraction_pipeline.ledger.states import StuckReason, Trouble
+from extraction_pipeline.ledger.states import AuditEvent, StuckReason, Trouble
 from extraction_pipeline.ledger.stuck import stuck_jobs
 from extraction_pipeline.reports.advice import advise_stuck
 from extraction_pipeline_tests.ledger.rows import HASH, insert
@@ -79,6 +80,38 @@ def test_a_job_that_needs_a_person_is_named_with_why(engine: Engine, version: in
     """Field reports 12, 51: pending for more than a day, and nobody told."""
     for state, change, why in CASES:
         assert reasons(engine, state, change) == why, (state, change)
+
+
+def test_a_job_that_exists_twice_is_named_whatever_became_of_it(
+    engine: Engine, version: int
+) -> None:
+    def found(state: str, *events: tuple[str, str]) -> list[tuple[list[str], tuple[str, ...]]]:
+        with engine.begin() as connection:
+            job = insert(
+                connection,
+                "batch_jobs",
+                version_id=version,
+                state=state,
+                payload_hash=HASH,
+                job_id="batch-1",
+                created_at="2026-01-01T00:00:00Z",
+            )
+            for event, batch in events:
+                note(connection, AuditEvent(event), "a", job=job, details={"job_id": batch})
+            stuck = stuck_jobs(connection, "notes", budget=DAY, retention_days={"local": 28})
+            connection.execute(text("DELETE FROM extraction.audit_events"))
+            connection.execute(text("DELETE FROM extraction.batch_jobs"))
+        return [([reason.value for reason in one.reasons], one.second_batches) for one in stuck]
+
+    twice = ("duplicate_job", "batch-2")
+    settled = ("duplicate_settled", "batch-2")
+    for state in ("published", "failed"):
+        assert found(state, twice, twice) == [(["exists_twice"], ("batch-2",))]
+    assert found("held", twice) == [(["exists_twice", "held", "over_waiting_budget"], ("batch-2",))]
+    assert found("published", twice, settled) == []
+    assert found("published", ("duplicate_job", "batch-1")) == [], "it is its own by now"
+    third = ("duplicate_job", "batch-3")
+    assert found("published", twice, third, settled) == [(["exists_twice"], ("batch-3",))]
 
 
 def test_an_account_that_is_told_to_wait_for_long_is_a_reason(engine: Engine, version: int) -> None:

@@ -80,6 +80,11 @@ def test_late_answers_are_published_and_open_requests_are_superseded(
     assert records(driven) == [(driven.job(job_id).job_key, 2)]
     assert counted(driven) == (4, 4, 2)
     assert proxy.count(CONTENT) == 2
+    audited = driven.rows(
+        "SELECT batch_job_id, details->'published', details->'superseded'"
+        " FROM extraction.audit_events WHERE event = 'job_published' ORDER BY id"
+    )
+    assert [tuple(row) for row in audited] == [(job_id, 2, 0), (again, 0, 2)]
     assert driven.submit().jobs == []
     driven.execute("UPDATE extraction.batch_jobs SET due_at = now()")
     assert poll_due(driven.pipeline, ACTOR, 10, seconds=5) == []

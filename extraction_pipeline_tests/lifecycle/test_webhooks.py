@@ -32,8 +32,8 @@ from extraction_pipeline.webhooks.server import receiving
 from extraction_pipeline_tests.batch_server.in_process import served
 from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.conftest import Workplace
-from extraction_pipeline_tests.faults.actions import Hold, answer, forward_then_drop
-from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, POLL, Proxy
+from extraction_pipeline_tests.faults.actions import Hold, answer, forward_then_drop, saying
+from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, POLL, Exchange, Fault, Proxy
 from extraction_pipeline_tests.faults.worker import working
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 from extraction_pipeline_tests.webhooks.signing import SECRET, batch_event, fresh_id, headers
@@ -191,6 +191,29 @@ def test_an_announcement_that_is_too_early_at_the_provider_is_asked_for_again_so
     driven.execute("UPDATE extraction.batch_jobs SET poll_count = 30")
     assert announce(provider_job_id) == 200
     assert driven.job(job_id).poll_count == 0
+
+
+def test_an_announcement_that_comes_while_its_job_is_read_has_it_read_again(
+    driven: Driven, workplace: Workplace, proxy: Proxy, announce: Announcer
+) -> None:
+    """What that reading says is older than what was announced, and must not postpone it."""
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    provider_job_id = postponed(driven, job_id)
+
+    def announced_before(said: Fault) -> Fault:
+        def fault(exchange: Exchange) -> None:
+            assert announce(provider_job_id) == 200
+            said(exchange)
+
+        return fault
+
+    for said in (saying(status="in_progress"), answer(404), answer(500)):
+        proxy.plan(POLL, announced_before(said))
+        driven.execute("UPDATE extraction.batch_jobs SET due_at = now(), poll_count = 30")
+        assert tick(driven) == []
+    assert announce.outcomes() == ["made_due"] * 3
+    assert tick(driven) == [driven.job(job_id).job_key]
 
 
 def test_an_announcement_does_not_end_the_pause_of_an_account(

@@ -182,6 +182,29 @@ def test_a_job_that_needs_a_person_is_named(installed: Installed, change: str, s
     assert named(evaluation) == ({"batch_jobs": [key]} if stuck else {})
 
 
+def test_a_second_batch_is_named_until_its_job_has_settled_it(installed: Installed) -> None:
+    installed.with_documents(1)
+    assert installed.submit().success
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    installed.execute(
+        "INSERT INTO extraction.audit_events (event, actor, batch_job_id, details)"
+        " SELECT 'duplicate_job', 'a', id, '{\"job_id\": \"batch_2\"}' FROM extraction.batch_jobs"
+    )
+    evaluation = evaluate(installed, STUCK)
+    assert (evaluation.passed, named(evaluation)) == (False, {"batch_jobs": [key]})
+    why = evaluation.metadata["why"]
+    assert isinstance(why, TableMetadataValue)
+    (row,) = why.records
+    assert (row.data["batch"], row.data["reason"]) == ("batch_2", "exists_twice")
+    chosen = {"job_key": key, "provider_job_id": "batch_2", "reason": "cancelled by hand"}
+    done = installed.run("settle_second_batch", "settle_found_batch", chosen)
+    (output,) = [event for event in done.all_events if event.is_successful_output]
+    assert output.step_output_data.metadata["state"].value == "gone"
+    assert evaluate(installed, STUCK).passed
+    again = installed.run("settle_second_batch", "settle_found_batch", chosen)
+    assert "is no second batch of job" in cause(again)
+
+
 def test_the_nightly_job_runs_all_checks(installed: Installed, hashes: list[str]) -> None:
     forge(installed, f"{'f' * 64}|v1")
     result = installed.definitions.resolve_job_def("nightly").execute_in_process(
