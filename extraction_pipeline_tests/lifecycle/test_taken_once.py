@@ -83,7 +83,7 @@ def test_a_held_job_that_was_taken_is_asked_for_by_its_id_and_never_sent_again(
     driven.later(1)  # past the time after which a job that no list shows counts as absent
     with pipeline.engine.connect() as connection:
         (named,) = jobs_to_look_at(connection, pipeline, driven.collection)
-    assert named.why == f"held; batch {taken.job_id}"
+    assert named.why.startswith(f"held; batch {taken.job_id}; not found there since 20")
     held = driven.resolve(job_id)
     assert held.state is driven.job(job_id).state is JobState.HELD
     assert f"stays held: batch {taken.job_id} was taken by {provider.name}" in (held.cause or "")
