@@ -1,0 +1,206 @@
+"""Times stages: seconds, CPU seconds and peak memory of each process, and database connections.
+
+On a machine that others use as well, seconds say little and CPU seconds much: both are told.
+Memory and CPU are those of Linux's /proc.
+"""
+
+import cProfile
+import os
+import pstats
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from sqlalchemy import NullPool, create_engine, text
+
+from extraction_pipeline.reports.table import render_table
+
+READER = "reader_child"
+"""In the command line of the processes that parse documents."""
+
+KINDS = ("pipeline", "postgres", "batch server")
+OTHERS = text("""
+    SELECT count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+""")
+GLANCE = 0.5
+"""Seconds between counts of the connections."""
+PROFILED = 25
+"""Lines of a profile that are shown."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Seconds of one stage; CPU seconds and the peak memory in MB of each kind of process."""
+
+    name: str
+    seconds: float
+    cpu: dict[str, float]
+    memory: dict[str, float]
+    documents: int
+
+    @property
+    def own_cpu(self) -> float:
+        """CPU seconds of the pipeline's own processes: without the batch server."""
+        return sum(spent for kind, spent in self.cpu.items() if kind != "batch server")
+
+
+@dataclass
+class Watch:
+    """Times stages one after the other. With `profiling` each is told in its functions as well,
+    which makes it slower."""
+
+    database_url: str
+    profiling: bool = False
+    stages: list[Stage] = field(default_factory=list)
+    connections: int = 0
+    """The most that were open at once to the database, but for the watch's own."""
+
+    @contextmanager
+    def stage(self, name: str, documents: int) -> Iterator[None]:
+        """Time a block, with the peaks of memory set back before it."""
+        for process in processes():
+            _reset_peak(process)
+        before = _cpu()
+        profile = cProfile.Profile() if self.profiling else None
+        started = time.perf_counter()
+        if profile is not None:
+            profile.enable()
+        yield
+        if profile is not None:
+            profile.disable()
+        seconds = time.perf_counter() - started
+        cpu: dict[str, float] = {}
+        for (pid, kind), spent in _cpu().items():
+            cpu[kind] = cpu.get(kind, 0.0) + spent - before.get((pid, kind), 0.0)
+        memory: dict[str, float] = {}
+        for process in processes():
+            try:
+                kind = _kind(process)
+            except psutil.NoSuchProcess:
+                continue
+            memory[kind] = max(memory.get(kind, 0.0), _peak(process))
+        self.stages.append(Stage(name, seconds, cpu, memory, documents))
+        if profile is not None:
+            print(f"== {name}")  # noqa: T201
+            pstats.Stats(profile).sort_stats("tottime").print_stats(PROFILED)
+
+    @contextmanager
+    def counting_connections(self) -> Iterator[None]:
+        """Count the open connections to the database every now and then, from one of its own."""
+        ended = threading.Event()
+
+        def count() -> None:
+            engine = create_engine(
+                self.database_url, poolclass=NullPool, isolation_level="AUTOCOMMIT"
+            )
+            with engine.connect() as connection:
+                while not ended.wait(GLANCE):
+                    found = connection.execute(OTHERS).scalar_one()
+                    self.connections = max(self.connections, int(found))
+
+        counter = threading.Thread(target=count, daemon=True)
+        counter.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            counter.join()
+
+
+def processes() -> list[psutil.Process]:
+    """This process, its children, and the database servers of its home."""
+    ours = psutil.Process()
+    family = [ours, *ours.children(recursive=True)]
+    home = os.environ.get("EXTRACTION_HOME", "")
+    for process in psutil.process_iter(["name"]):
+        if process.info["name"] == "postgres" and process not in family:
+            try:
+                belongs = any(home in part for part in process.cmdline()) or any(
+                    home in part for part in (process.parent() or process).cmdline()
+                )
+            except psutil.Error:
+                continue
+            if belongs:
+                family.append(process)
+    return family
+
+
+def _cpu() -> dict[tuple[int, str], float]:
+    spent: dict[tuple[int, str], float] = {}
+    for process in processes():
+        try:
+            times = process.cpu_times()
+            kind = _kind(process)
+            spent[process.pid, kind] = times.user + times.system
+            if kind != "batch server":
+                # Those of children that have ended: database sessions, readers.
+                spent[process.pid, kind] += times.children_user + times.children_system
+        except psutil.Error:
+            continue
+    return spent
+
+
+def _kind(process: psutil.Process) -> str:
+    if process.pid == os.getpid():
+        return "pipeline"
+    if process.name() == "postgres":
+        return "postgres"
+    return "reader" if any(READER in part for part in process.cmdline()) else "batch server"
+
+
+def _reset_peak(process: psutil.Process) -> None:
+    try:
+        Path(f"/proc/{process.pid}/clear_refs").write_text("5")
+    except OSError:
+        return  # not Linux, or gone: the peak is then that of the whole life
+
+
+def _peak(process: psutil.Process) -> float:
+    try:
+        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+        return float(process.memory_info().rss) / 2**20
+    except (OSError, psutil.Error):
+        return 0.0
+
+
+def report(stages: list[Stage], say: Callable[[str], None], waiting: str | None = None) -> None:
+    """One line a stage, and their sum; the stage called `waiting` is left out of the sum."""
+    rows = [_row(stage) for stage in stages]
+    ours = [stage for stage in stages if stage.name != waiting]
+    if len(ours) > 1:
+        rows.append(
+            _row(
+                Stage(
+                    "all" if len(ours) == len(stages) else f"all but {waiting}",
+                    sum(one.seconds for one in ours),
+                    {kind: sum(one.cpu.get(kind, 0.0) for one in ours) for kind in KINDS},
+                    {kind: max(one.memory.get(kind, 0.0) for one in ours) for kind in KINDS},
+                    ours[0].documents,
+                )
+            )
+        )
+    header = [
+        "stage",
+        "seconds",
+        "documents/s",
+        *(f"{kind}, CPU s" for kind in KINDS),
+        *(f"{kind}, peak MB" for kind in KINDS),
+    ]
+    say(render_table(header, rows))
+
+
+def _row(stage: Stage) -> list[str | int | float | None]:
+    return [
+        stage.name,
+        round(stage.seconds, 1),
+        round(stage.documents / stage.seconds),
+        *(round(stage.cpu.get(kind, 0.0), 1) for kind in KINDS),
+        *(round(stage.memory.get(kind, 0.0)) for kind in KINDS),
+    ]
