@@ -16,10 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import orjson
+from sqlalchemy import select
 
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.watch import Watch, report
+from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.ledger.summary import summarize
+from extraction_pipeline.ledger.tables import batch_jobs
 from extraction_pipeline.lifecycle.collecting import collect
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import poll_due
@@ -62,20 +65,34 @@ def run_stages(pipeline: Pipeline, to: Recorder, watch: Watch, count: int) -> No
     with watch.stage("records of submissions", count):
         for job in submitted:
             record_submission(pipeline, job, to)
+    end_jobs(pipeline, to, watch, count)
+
+
+def end_jobs(pipeline: Pipeline, to: Recorder, watch: Watch, count: int) -> None:
+    """From submitted jobs to their last records."""
     with watch.stage(WAITING, count):
-        ended = 0
-        while ended < len(submitted):
-            ended += sum(one.ended for one in poll_due(pipeline, "benchmark", 50, seconds=10))
+        while _jobs_in(pipeline, JobState.SUBMITTED):
+            poll_due(pipeline, "benchmark", 50, seconds=10)
             time.sleep(0.1)
+    jobs = _jobs_in(pipeline, JobState.ENDED)
     with watch.stage("collect", count):
-        for job in submitted:
+        for job in jobs:
             collect(pipeline, job, "benchmark")
     with watch.stage("publish", count):
-        for job in submitted:
+        for job in jobs:
             publish_job(pipeline, job, "benchmark")
     with watch.stage("records of results", count):
-        for job in submitted:
+        for job in jobs:
             record_results(pipeline, job, to)
+
+
+def _jobs_in(pipeline: Pipeline, state: JobState) -> list[int]:
+    with pipeline.engine.connect() as connection:
+        return list(
+            connection.execute(
+                select(batch_jobs.c.id).where(batch_jobs.c.state == state).order_by(batch_jobs.c.id)
+            ).scalars()
+        )
 
 
 def main() -> None:
@@ -91,7 +108,7 @@ def main() -> None:
         found = {"stages": [asdict(one) for one in watch.stages], "connections": watch.connections}
         print(orjson.dumps(found).decode())  # noqa: T201
     else:
-        report(watch.stages, print, WAITING)
+        report(watch.stages, print, waiting=WAITING)
         print(f"connections to the database, at most: {watch.connections}")  # noqa: T201
 
 

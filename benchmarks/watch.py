@@ -170,11 +170,17 @@ def _peak(process: psutil.Process) -> float:
         return 0.0
 
 
-def report(stages: list[Stage], say: Callable[[str], None], waiting: str | None = None) -> None:
-    """One line a stage, and their sum; the stage called `waiting` is left out of the sum."""
+def report(
+    stages: list[Stage],
+    say: Callable[[str], None],
+    *,
+    total: bool = True,
+    waiting: str | None = None,
+) -> None:
+    """One line a stage, and their `total`, in which the stage called `waiting` is left out."""
     rows = [_row(stage) for stage in stages]
     ours = [stage for stage in stages if stage.name != waiting]
-    if len(ours) > 1:
+    if total:
         rows.append(
             _row(
                 Stage(

@@ -31,10 +31,10 @@ from extraction_pipeline.orchestration.comparing import (
     NAMED_AT_MOST,
     Comparison,
     Found,
-    asset_of,
     compare,
 )
 from extraction_pipeline.orchestration.partitions import submissions_asset
+from extraction_pipeline.orchestration.recorded import asset_of
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.reports.advice import advise_stuck
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance
+from dagster import AssetKey, DagsterEventType, DagsterInstance
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import Engine, func, select
@@ -12,14 +12,11 @@ from sqlalchemy import Engine, func, select
 from extraction_pipeline.ledger import stages
 from extraction_pipeline.ledger.stages import Passed, Stage
 from extraction_pipeline.orchestration.partitions import extraction_key, parts_of_key
-
-CONTENT_NAMED = {
-    Stage.DOCUMENTS: "content_hash",
-    Stage.SUBMISSIONS: "job_id",
-    Stage.RESPONSES: "raw_hash",
-    Stage.EXTRACTIONS: "extraction_hash",
-}
-"""Which metadata of a stage's records names its content."""
+from extraction_pipeline.orchestration.recorded import (
+    asset_of,
+    recorded_contents,
+    recorded_partitions,
+)
 
 NAMED_AT_MOST = 20
 EVENTS_AT_ONCE = 200_000
@@ -61,11 +58,6 @@ class Comparison:
         )
 
 
-def asset_of(collection: str, stage: Stage) -> AssetKey:
-    """The asset of a stage."""
-    return AssetKey([collection, stage.value])
-
-
 def partition_of(one: Passed) -> str:
     """The partition key of a document at a stage."""
     if one.version is None:
@@ -76,7 +68,7 @@ def partition_of(one: Passed) -> str:
 def compare(engine: Engine, instance: DagsterInstance, collection: str, stage: Stage) -> Comparison:
     """Compare all records of a stage with the ledger, in both directions."""
     result = Comparison()
-    for rows, said in with_records(engine, instance, collection, stage):
+    for rows, said in with_contents(engine, instance, collection, stage):
         result.in_ledger += len(rows)
         due = {partition_of(one): one.content for one in rows if one.due}
         result.rows_without_record.add(due.keys() - said.keys())
@@ -94,37 +86,35 @@ def compare(engine: Engine, instance: DagsterInstance, collection: str, stage: S
     return result
 
 
-def with_records(
+def with_contents(
     engine: Engine, instance: DagsterInstance, collection: str, stage: Stage
 ) -> Iterator[tuple[list[Passed], Mapping[str, str | None]]]:
-    """What has passed a stage, in chunks, each with what the records of it say."""
+    """What has passed a stage, in chunks, each with the contents that the records of it name."""
     with engine.connect() as connection:
         for rows in stages.passed(connection, collection, stage):
             partitions = [partition_of(one) for one in rows]
             yield rows, recorded_contents(instance, collection, stage, partitions)
 
 
-def recorded_contents(
-    instance: DagsterInstance, collection: str, stage: Stage, partitions: Collection[str]
-) -> dict[str, str | None]:
-    """What the last record of each of these partitions names as its content; those without a
-    record are left out."""
-    asset = asset_of(collection, stage)
-    said: dict[str, str | None] = {}
-    remaining = iter(partitions)
-    while chunk := set(islice(remaining, stages.CHUNK)):
-        latest = instance.event_log_storage.get_latest_storage_id_by_partition(
-            asset, DagsterEventType.ASSET_MATERIALIZATION, chunk
-        )
-        if not latest:
-            continue
-        wanted = AssetRecordsFilter(asset, storage_ids=list(latest.values()))
-        for record in instance.fetch_materializations(wanted, limit=stages.CHUNK).records:
-            materialization = record.asset_materialization
-            if materialization is not None and materialization.partition is not None:
-                named = materialization.metadata.get(CONTENT_NAMED[stage])
-                said[str(materialization.partition)] = str(named.value) if named else None
-    return said
+def lacking(
+    engine: Engine,
+    instance: DagsterInstance,
+    collection: str,
+    stage: Stage,
+    *,
+    differing: bool = False,
+) -> Iterator[list[Passed]]:
+    """What has passed a stage and is due, and has no record, in chunks; with `differing` also that
+    whose record names another content."""
+    if differing:
+        for rows, said in with_contents(engine, instance, collection, stage):
+            yield [one for one in rows if one.due and said.get(partition_of(one)) != one.content]
+        return
+    with engine.connect() as connection:
+        for rows in stages.passed(connection, collection, stage):
+            due = {partition_of(one): one for one in rows if one.due}
+            there = recorded_partitions(instance, collection, stage, due.keys())
+            yield [one for partition, one in due.items() if partition not in there]
 
 
 def _recorded_partitions(instance: DagsterInstance, asset: AssetKey) -> Iterator[list[str]]:

@@ -17,14 +17,10 @@ from extraction_pipeline.ledger.stages import Passed, Stage
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.ledger.summary import jobs_of_documents
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.comparing import (
-    CONTENT_NAMED,
-    partition_of,
-    recorded_contents,
-    with_records,
-)
+from extraction_pipeline.orchestration.comparing import lacking
 from extraction_pipeline.orchestration.event_log import Record, write_records
 from extraction_pipeline.orchestration.partitions import add_documents
+from extraction_pipeline.orchestration.recorded import CONTENT_NAMED, recorded_contents
 from extraction_pipeline.orchestration.records import (
     document_records,
     end_records,
@@ -164,31 +160,24 @@ def reconcile(
     name another content than the ledger. Returns how many were written."""
     written = 0
     for stage in Stage:
-        for rows, said in with_records(pipeline.engine, to.instance, collection.name, stage):
-            lacking = [
-                one
-                for one in rows
-                if one.due
-                and (
-                    partition_of(one) not in said
-                    or (differing and said[partition_of(one)] != one.content)
-                )
-            ]
-            if lacking:
-                written += _write_again(pipeline, collection, stage, lacking, to)
+        for rows in lacking(
+            pipeline.engine, to.instance, collection.name, stage, differing=differing
+        ):
+            if rows:
+                written += _write_again(pipeline, collection, stage, rows, to)
     return written
 
 
 def _write_again(
-    pipeline: Pipeline, collection: Collection, stage: Stage, lacking: list[Passed], to: Recorder
+    pipeline: Pipeline, collection: Collection, stage: Stage, rows: list[Passed], to: Recorder
 ) -> int:
     of_jobs: dict[int, list[str]] = {}
-    for one in lacking:
+    for one in rows:
         if one.job is not None:
             of_jobs.setdefault(one.job, []).append(one.document_hash)
     if of_jobs:
         return _record_some(pipeline, of_jobs, DESCRIBE[stage], to)
-    hashes = [one.document_hash for one in lacking]
+    hashes = [one.document_hash for one in rows]
     with pipeline.engine.connect() as connection:
         found = documents.documents_by_hash(connection, collection.name, hashes)
     add_documents(to.instance, collection.name, hashes)

@@ -1,0 +1,96 @@
+"""What Dagster's records say: which partitions have one, and which content the last one names.
+
+A night asks this of every document of a collection. Dagster builds an object of each field of an
+event, a thousand times over what a look at one of them costs, so the stored JSON is looked at here;
+an event of any other form is read by Dagster itself.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+
+import orjson
+from dagster import AssetKey, AssetMaterialization, DagsterEventType, DagsterInstance, EventLogEntry
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from dagster._serdes import deserialize_value
+from sqlalchemy import select
+
+from extraction_pipeline.ledger.stages import Stage
+
+CHUNK = 1000
+
+CONTENT_NAMED = {
+    Stage.DOCUMENTS: "content_hash",
+    Stage.SUBMISSIONS: "job_id",
+    Stage.RESPONSES: "raw_hash",
+    Stage.EXTRACTIONS: "extraction_hash",
+}
+"""Which metadata of a stage's records names its content."""
+
+
+def asset_of(collection: str, stage: Stage) -> AssetKey:
+    """The asset of a stage."""
+    return AssetKey([collection, stage.value])
+
+
+def recorded_partitions(
+    instance: DagsterInstance, collection: str, stage: Stage, partitions: Collection[str]
+) -> set[str]:
+    """Those of these partitions that have a record."""
+    return {
+        partition
+        for latest in _latest(instance, asset_of(collection, stage), partitions)
+        for partition in latest
+    }
+
+
+def recorded_contents(
+    instance: DagsterInstance, collection: str, stage: Stage, partitions: Collection[str]
+) -> dict[str, str | None]:
+    """What the last record of each of these partitions names as its content; those without a
+    record are left out."""
+    storage = instance.event_log_storage
+    assert isinstance(storage, SqlEventLogStorage)
+    event = SqlEventLogStorageTable.c
+    said: dict[str, str | None] = {}
+    for latest in _latest(instance, asset_of(collection, stage), partitions):
+        wanted = select(event.partition, event.event).where(event.id.in_(list(latest.values())))
+        with storage.index_connection() as connection:
+            rows = connection.execute(wanted).all()
+        said.update((row.partition, named_in(row.event, CONTENT_NAMED[stage])) for row in rows)
+    return said
+
+
+def named_in(event: str, label: str) -> str | None:
+    """The value of one metadata of a stored materialization, as text; `None` without it."""
+    try:
+        data = orjson.loads(event)["dagster_event"]["event_specific_data"]
+        for entry in data["materialization"]["metadata_entries"]:
+            if entry["label"] == label and entry["entry_data"]["__class__"] == _TEXT:
+                return str(entry["entry_data"]["text"])
+    except (ValueError, LookupError, TypeError):
+        pass  # not the form that this version of Dagster writes
+    value = _materialization(event).metadata.get(label)
+    return None if value is None else str(value.value)
+
+
+_TEXT = "TextMetadataEntryData"
+
+
+def _materialization(event: str) -> AssetMaterialization:
+    found = deserialize_value(event, EventLogEntry).asset_materialization
+    assert found is not None
+    return found
+
+
+def _latest(
+    instance: DagsterInstance, asset: AssetKey, partitions: Collection[str]
+) -> Iterator[Mapping[str, int]]:
+    """The storage ids of the last records of these partitions, a thousand at a time."""
+    remaining = iter(partitions)
+    while chunk := set(islice(remaining, CHUNK)):
+        latest = instance.event_log_storage.get_latest_storage_id_by_partition(
+            asset, DagsterEventType.ASSET_MATERIALIZATION, chunk
+        )
+        if latest:
+            yield latest
