@@ -3,8 +3,10 @@
     CHAOS_CRASH_AT=create_accepted       at the first arrival there
     CHAOS_CRASH_AT=create_accepted:2     at the second
     CHAOS_CRASH_AT=any:7                 at the seventh arrival at whichever point
+    CHAOS_STOP_AT=create_accepted        stops there until it is told to go on, as a host that is
+                                         cut off, or sleeps
 
-The variable is no setting: it is for tests, and costs others one look into the environment.
+The variables are no settings: they are for tests, and cost others a look into the environment.
 """
 
 import os
@@ -13,6 +15,7 @@ from collections import Counter
 from enum import StrEnum
 
 VARIABLE = "CHAOS_CRASH_AT"
+STOPPING = "CHAOS_STOP_AT"
 ANY = "any"
 
 
@@ -85,15 +88,16 @@ _arrivals: Counter[str] = Counter()
 
 
 def crash_point(point: CrashPoint) -> None:
-    """End this process here, if a test has asked for it."""
-    asked = os.environ.get(VARIABLE)
-    if asked is not None:
-        _arrive(asked, point)
+    """End or stop this process here, if a test has asked for it."""
+    for variable, asked_for in ((VARIABLE, signal.SIGKILL), (STOPPING, signal.SIGSTOP)):
+        asked = os.environ.get(variable)
+        if asked is not None:
+            _arrive(asked, point, asked_for)
 
 
-def _arrive(asked: str, point: CrashPoint) -> None:
+def _arrive(asked: str, point: CrashPoint, asked_for: signal.Signals) -> None:
     name, _, ordinal = asked.partition(":")
     if name in (point, ANY):
         _arrivals[name] += 1
         if _arrivals[name] == int(ordinal or 1):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), asked_for)

@@ -13,6 +13,7 @@ from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
+from extraction_pipeline.ledger.dead_peers import CLIENT, end_with_client
 from extraction_pipeline.ledger.lost_database import PASSING, told
 from extraction_pipeline.ledger.server_log import keep_out_of_log
 from extraction_pipeline.ledger.unreachable import place_of, why_unreachable
@@ -38,6 +39,9 @@ def open_engine(url: str, *, pool_size: int = 2, patience: float | None = None) 
     needs two further ones, and threads that wait for each other's would wait for ever. With
     `patience` there are never more, and none of a connection, a lock and a statement is waited for
     longer than these seconds.
+
+    A server that is gone is noticed, and lets go of what a client held that is gone, as
+    `dead_peers` says.
 
     Errors of the database leave it as `LedgerError` with the code and the constraint's name alone:
     PostgreSQL's own sentence can hold a file's path or a record's values. For the same reason the
@@ -65,10 +69,12 @@ def open_engine(url: str, *, pool_size: int = 2, patience: float | None = None) 
         connect_args={
             "application_name": "extraction-pipeline",
             "connect_timeout": math.ceil(patience or CONNECT_SECONDS),
+            **{name: value for name, value in CLIENT.items() if name not in parsed.query},
             **({} if patience is None else {"tcp_user_timeout": int(patience * 1000)}),
         },
     )
     event.listen(engine, "connect", keep_out_of_log)
+    event.listen(engine, "connect", end_with_client)
     if patience is not None:
         event.listen(engine, "connect", partial(_bound_waits, patience))
     event.listen(engine, "handle_error", partial(_without_contents, parsed))

@@ -7,12 +7,13 @@ and hold its batch job back for ever.
 There is no moment in which a live run can be taken for a lost one. Who finds a run's lock free
 takes it, and only then ends the run; a run that comes for its lock after that finds itself ended,
 and stops before it has done anything. A lock that is lost with its session is back by the second
-look.
+look. A process that was cut off for longer than that ends by itself (see `lifeline`).
 """
 
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import partial
 
 from dagster import (
     AssetKey,
@@ -45,6 +46,9 @@ BOUNDS = {
 """Seconds in which a run in this state may be without its lock: it loads, or it was written and is
 about to be begun."""
 
+ENDED_BY_OTHERS = frozenset({DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED})
+"""A run that its own process brings to one of these lets go of its lock."""
+
 SECOND_LOOK_SECONDS = 3 * PULSE_SECONDS
 
 
@@ -54,7 +58,7 @@ def hold_for_life(url: str, instance: DagsterInstance, run_id: str) -> None:
     Raises `LedgerError` if the run was taken for lost before it came here, and
     `DatabaseUnavailable`.
     """
-    lifeline(url).hold(run_id)
+    lifeline(url).hold(run_id, partial(_was_ended, instance, run_id))
     run = instance.get_run_by_id(run_id)
     if run is not None and run.is_finished:
         lifeline(url).let_go(run_id)
@@ -62,6 +66,12 @@ def hold_for_life(url: str, instance: DagsterInstance, run_id: str) -> None:
             "This run was ended, or taken for lost, before it had begun its work.",
             remedy="Nothing was done; start it again if nobody has.",
         )
+
+
+def _was_ended(instance: DagsterInstance, run_id: str) -> bool:
+    """Whether somebody has ended this run while its process could not hold its lock."""
+    run = instance.get_run_by_id(run_id)
+    return run is not None and run.status in ENDED_BY_OTHERS
 
 
 def report_lost_runs(pipeline: Pipeline, instance: DagsterInstance) -> int:

@@ -15,7 +15,7 @@ from dagster import DagsterInstance
 from sqlalchemy import text
 
 from extraction_pipeline.collections.collection import Collection
-from extraction_pipeline.crash_points import VARIABLE, CrashPoint
+from extraction_pipeline.crash_points import STOPPING, VARIABLE, CrashPoint
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.cleaning import clean_up
@@ -175,6 +175,42 @@ class Ground:
             _be(collection, step, self.instance, {**environment, VARIABLE: point.value})
         _, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status) == KILLED
+
+    def is_cut_off_at(
+        self, point: CrashPoint, collection: str, step: Step, meanwhile: Callable[[], None]
+    ) -> bool:
+        """Whether a process that takes this step comes to this point. There it is stopped, and its
+        sessions with the database end; it goes on once `meanwhile` is done."""
+        before = self._sessions()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            _be(collection, step, self.instance, {STOPPING: point.value})
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            return False
+        try:
+            self._end_sessions_since(before)
+            meanwhile()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+            os.waitpid(pid, 0)
+        return True
+
+    def _sessions(self) -> list[int]:
+        statement = text("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+        with self.pipeline.engine.connect() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def _end_sessions_since(self, before: list[int]) -> None:
+        statement = text(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> ALL(:before)"
+            " AND pid <> pg_backend_pid()"
+        )
+        with self.pipeline.engine.connect() as connection:
+            connection.execute(statement, {"before": before})
 
     def counts(self) -> dict[str, int]:
         """Everything that must be zero, by the provider's, the ledger's and Dagster's rows."""

@@ -1,17 +1,24 @@
 """A run counts as lost only if its process is gone: never while it loads, waits or checks."""
 
+import signal
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
-from dagster import AssetCheckKey, AssetKey, DagsterRun, DagsterRunStatus
+from dagster import AssetCheckKey, AssetKey, DagsterRun, DagsterRunStatus, RunsFilter
 from dagster._core.definitions.run_request import InstigatorType
 from sqlalchemy import create_engine, text
 
-from extraction_pipeline.errors import LedgerError
+from extraction_pipeline.errors import DatabaseUnavailable, LedgerError
 from extraction_pipeline.orchestration import liveness
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
-from extraction_pipeline.orchestration.lifeline import lifeline
+from extraction_pipeline.orchestration.lifeline import (
+    PULSE_SECONDS,
+    lifeline,
+    lock_engine,
+    take_run_lock,
+)
 from extraction_pipeline.orchestration.liveness import (
     BOUNDS,
     OURS,
@@ -159,6 +166,51 @@ def test_a_real_run_holds_its_lock_from_its_first_step_on(
         worker.wait(20)
         wait_until(lambda: locks(installed) == 0)
     assert report_lost_runs(installed.pipeline, installed.instance) == 1
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_process_whose_run_was_ended_while_it_was_cut_off_ends_and_writes_no_more(
+    installed: Installed, proxy: Proxy
+) -> None:
+    installed.with_documents(1)
+    assert installed.submit().success
+    installed.ended()
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    hold = Hold(forward=False)
+    proxy.plan(CONTENT, hold)
+    config = {"job_key": key}
+    with job_process(installed, "collect_batch", "collect_batch_results", config) as worker:
+        assert hold.reached.wait(HELD_SECONDS), worker.poll()
+        worker.send_signal(signal.SIGSTOP)  # as a host that is cut off: it cannot come back
+        installed.execute("UPDATE runs SET update_timestamp = update_timestamp - interval '1 day'")
+        cut_off(installed)
+        wait_until(lambda: locks(installed) == 0)
+        assert report_lost_runs(installed.pipeline, installed.instance) == 1
+        (record,) = installed.instance.get_run_records(
+            RunsFilter(statuses=[DagsterRunStatus.FAILURE], job_name="collect_batch")
+        )
+        written = installed.query("SELECT count(*) FROM event_logs")
+        worker.send_signal(signal.SIGCONT)
+        output, _ = worker.communicate(timeout=HELD_SECONDS)
+    assert worker.returncode == DatabaseUnavailable.exit_code, output
+    assert f"Run {record.dagster_run.run_id} was taken for lost" in output
+    assert installed.query("SELECT count(*) FROM event_logs") == written
+    assert locks(installed) == 0
+
+
+def test_a_lock_that_is_being_looked_at_when_its_session_returns_is_taken_by_a_later_beat(
+    installed: Installed,
+) -> None:
+    line = lifeline(url_of(installed))
+    line.hold("one")
+    with lock_engine(url_of(installed)).connect() as looker:
+        cut_off(installed)
+        wait_until(lambda: take_run_lock(looker, "one"))
+        time.sleep(2 * PULSE_SECONDS)  # beats that find it in the looker's hand
+        looker.invalidate()
+    wait_until(lambda: locks(installed) == 1)
+    line.let_go_of_all()
+    assert locks(installed) == 0
 
 
 @pytest.fixture
