@@ -23,7 +23,7 @@ from dagster._core.storage.partition_status_cache import get_and_update_asset_st
 from sqlalchemy import text
 
 from benchmarks.processes import Dagster, running_dagster
-from benchmarks.throughput import COLLECTION, write_documents
+from benchmarks.synthetic import COLLECTION, write_documents
 from extraction_pipeline.installation.stack import local_stack
 from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -134,7 +134,7 @@ def stages_of(instance: DagsterInstance, run_id: str, asked: float) -> list[Row]
 def measure(count: int, scattered: int, root: Path) -> tuple[list[Row], dict[str, float]]:
     """Fill a home, run the backfill, and compare what is shown with what was to be."""
     broken = {f"broken-{number:05}.pdf" for number in range(max(1, count // 1000))}
-    write_documents(root / "documents", count - len(broken))
+    write_documents(root / "documents", 0, count - len(broken))
     for name in broken:
         (root / "documents" / name).write_bytes(b"%PDF-1.7\nnothing " + name.encode())
     (root / "collections").mkdir()
