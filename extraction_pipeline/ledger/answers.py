@@ -86,6 +86,26 @@ def add_result_file(
     )
 
 
+@dataclass(frozen=True)
+class FetchedFile:
+    """A result stream that was fetched: a `ResultKind` value, and the hash of its bytes."""
+
+    kind: str
+    content_hash: str
+
+
+def result_files(connection: Connection, job: int) -> list[FetchedFile]:
+    """The result streams of a job that were fetched."""
+    rows = connection.execute(
+        text("""
+            SELECT kind, content_hash FROM extraction.result_files
+            WHERE batch_job_id = :job ORDER BY id
+        """),
+        {"job": job},
+    )
+    return [FetchedFile(row.kind, row.content_hash) for row in rows]
+
+
 def result_file(connection: Connection, job: int, kind: str) -> tuple[int, str] | None:
     """(id, content hash) of a result stream that was fetched, or `None`."""
     row = connection.execute(

@@ -21,6 +21,7 @@ from extraction_pipeline.lifecycle.holding import count_gone
 from extraction_pipeline.lifecycle.landing import Landing, Rows, land_file, price_of_answers
 from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.restoring import restore_results
 from extraction_pipeline.providers.base import (
     FailureKind,
     JobPhase,
@@ -36,9 +37,10 @@ EMPTY_END_PATIENCE = 5
 
 @calls_kept()
 def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, Landing]:
-    """Fetch and land the results of an ended job. A job in any other state stays as it is.
+    """Fetch and land the results of an ended job. A job in any other state stays as it is. What
+    was fetched before, and the store has lost since, is put back.
 
-    Raises `ProviderError` (the job stays ended and is tried again) and `StateMoved`.
+    Raises `ProviderError` (the job stays ended and is tried again), `StoreError` and `StateMoved`.
     """
     landing = Landing()
     with job_lock(pipeline.engine, job_id) as held:
@@ -49,6 +51,8 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
                 f"Job {job.job_key} is being collected by another run.",
                 remedy="Nothing is lost; this run has nothing to do.",
             )
+        if job.state in (JobState.ENDED, JobState.COLLECTED):
+            restore_results(pipeline, job)
         if job.state is not JobState.ENDED:
             return job, landing
         require_no_pause(pipeline, job.provider)

@@ -8,7 +8,7 @@ in them begins with a hash of the job key.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from extraction_pipeline.providers.anthropic_contract import CONTRACT, VERSION
@@ -131,10 +131,12 @@ class AnthropicBatchProvider(HttpProvider):
     def _made_in_time(self, sought: Sought) -> Iterator[WireBatch]:
         first = sought.first_tried_at - CLOCK_MARGIN
         last = sought.last_tried_at + LATEST_ARRIVAL + CLOCK_MARGIN
+        now = datetime.now(UTC)  # what is later than that has a time that tells nothing
         read = BatchPage.model_validate_json
         for page in pages_by_id(self._http, PATH, read, {"limit": "1000"}, "after_id"):
             for batch in page.data:
-                if batch.created_at is None or first <= batch.created_at <= last:
+                made_at = batch.created_at
+                if made_at is None or first <= made_at <= last or made_at > now:
                     yield batch
             times = [batch.created_at for batch in page.data]
             if times and all(time is not None and time < first for time in times):

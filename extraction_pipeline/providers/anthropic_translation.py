@@ -167,20 +167,21 @@ def total_count(batch: WireBatch) -> int | None:
 def may_hold(batch: WireBatch, requests: int) -> bool:
     """Whether this may be a batch of so many requests.
 
-    What is counted never exceeds what a batch holds, but while it runs, or where a counter is
-    missing or odd, it may fall short of it.
+    No counter exceeds what a batch holds. At the end they add up to it; while it runs they may be
+    of different moments, and where one is missing or odd they may fall short of it.
     """
     counts = batch.request_counts or WireCounts()
-    known = total_count(batch) or 0
-    every = None not in (
+    each = (
         counts.processing,
         counts.succeeded,
         counts.errored,
         counts.canceled,
         counts.expired,
     )
-    at_end = batch.processing_status == "ended" and every
-    return known == requests if at_end else known <= requests
+    known = [count for count in each if count is not None]
+    if batch.processing_status == "ended" and len(known) == len(each):
+        return sum(known) == requests
+    return max(known, default=0) <= requests
 
 
 def _sum(*counts: int | None) -> int | None:

@@ -182,9 +182,9 @@ class Search:
         return cls(SearchVerdict.FOUND if jobs else SearchVerdict.ABSENT, jobs)
 
 
-CLOCK_MARGIN = timedelta(hours=3)
-"""How far the provider's clock may be from the database's. A wide one costs a look at more jobs; a
-narrow one that is passed once costs a second paid job."""
+CLOCK_MARGIN = timedelta(hours=15)
+"""How far the provider's clock may be from the database's, in whatever time zone it writes. A wide
+one costs a look at more jobs; a narrow one that is passed once costs a second paid job."""
 
 
 @dataclass(frozen=True)

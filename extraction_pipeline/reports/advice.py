@@ -42,6 +42,8 @@ _WAITING_FOR_JOB: dict[JobState, str] = {
     JobState.UNRESOLVED: "Whether the provider has it is not known: the sensor searches for it.",
     JobState.HELD: "A person must decide: look for the job at the provider, then run the job "
     "resolve_submission, adopt_batch or give_up_batch in the UI with its key.",
+    JobState.COLLECTED: "Its answer is here: the sensor of `dev`, or `run --wait`, publishes it; "
+    "where that fails, the run collect_batch says why.",
 }
 _ANSWER_TO_COME = "The provider has it: the sensor of `dev`, or `run --wait`, brings the answer."
 

@@ -12,7 +12,7 @@ from extraction_pipeline.ledger.summary import document_lines
 from extraction_pipeline.lifecycle.publishing import LOST_PATIENCE
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.proxy import CREATE, Proxy
-from extraction_pipeline_tests.faults.result_rows import Change, envelope, said
+from extraction_pipeline_tests.faults.result_rows import Change, envelope, reversed_rows, said
 from extraction_pipeline_tests.lifecycle.driving import Driven
 from extraction_pipeline_tests.lifecycle.model_answers import NOTHING_STATED
 
@@ -219,6 +219,24 @@ def test_a_text_that_the_store_lost_keeps_its_own_document_waiting_and_no_other(
     place.write_bytes(content)
     assert len(driven.publish(job_id).published) == 1
     assert driven.job(job_id).state is JobState.PUBLISHED
+
+
+def test_results_that_the_store_lost_are_fetched_once_more_and_only_the_same_will_do(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    job_id = collected(driven, workplace, 3)
+    ((results,),) = driven.rows("SELECT content_hash FROM extraction.result_files")
+    (place,) = (workplace.root / "home" / "store").rglob(results)
+    place.unlink()
+    with pytest.raises(StoreError):
+        driven.publish(job_id)
+    proxy.plan_results(reversed_rows)
+    with pytest.raises(StoreError, match="does not have the same bytes any more"):
+        driven.collect(job_id)
+    proxy.forget_plans()
+    driven.collect(job_id)
+    assert len(driven.publish(job_id).published) == 3
+    assert driven.creates(job_id) == 1
 
 
 def test_a_store_that_is_away_is_not_asked_for_every_answer(

@@ -167,8 +167,8 @@ def test_nothing_of_the_size_in_the_time_proves_absence():
         page(
             batch("known"),
             batch("bigger", request_counts={"processing": 3}),
-            batch("later", timedelta(hours=5)),
-            batch("earlier", timedelta(hours=-4)),
+            batch("later", timedelta(hours=20)),
+            batch("earlier", timedelta(hours=-20)),
             ended("smaller", request_counts=COUNTED | {"succeeded": 1}),
         )
     )
@@ -226,7 +226,10 @@ def test_one_unknown_beside_one_of_others_stays_uncertain():
         batch("odd", request_counts={"processing": 1}),
         ended("odd", request_counts={"succeeded": 1}, results_url=None),
         ended("odd", request_counts=COUNTED | {"errored": "one"}, results_url=None),
-        batch("odd", timedelta(hours=-2)),
+        batch("odd", request_counts={"processing": 1, "succeeded": 2}),
+        batch("odd", timedelta(hours=-14)),
+        batch("odd", timedelta(hours=14)),
+        batch("odd", timedelta(days=36500)),
         batch("odd", created_at=None),
         batch("odd", timedelta(minutes=-14)),
         batch("odd", timedelta(minutes=74)),
@@ -252,10 +255,10 @@ def test_all_attempts_lie_within_the_time_that_is_searched():
 
 
 def test_pages_are_read_until_all_that_follow_are_older():
-    old = [batch(f"old{number}", timedelta(hours=-4)) for number in range(2)]
+    old = [batch(f"old{number}", timedelta(hours=-20)) for number in range(2)]
     outcome, paths = search(
         page(batch("timeless", created_at=None, request_counts={"processing": 9}), more=True),
-        page(batch("new", timedelta(hours=5)), more=True),
+        page(batch("new", timedelta(hours=20)), more=True),
         page(batch("running"), old[0], more=True),
         page(*old, more=True),
         page(batch("never asked for")),
@@ -267,8 +270,8 @@ def test_pages_are_read_until_all_that_follow_are_older():
 
 INCOMPLETE = {
     "list fails": (said({}, 500),),
-    "second page dropped": (page(batch("new", timedelta(hours=5)), more=True), drop),
-    "the same page for ever": (page(batch("1", timedelta(hours=5)), more=True),),
+    "second page dropped": (page(batch("new", timedelta(hours=20)), more=True), drop),
+    "the same page for ever": (page(batch("1", timedelta(hours=20)), more=True),),
     "does not say whether more follow": (page(more=None),),
     "no list": (said({"id": "x"}),),
     "results fail": (page(ended("ours")), said({}, 503)),

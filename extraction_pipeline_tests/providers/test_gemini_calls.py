@@ -251,7 +251,7 @@ def test_a_batch_that_tells_no_name_proves_no_absence(odd):
 
 
 def test_a_batch_without_a_name_that_is_older_than_the_job_is_not_it():
-    old = {"name": "batches/8", "metadata": {"createTime": "2026-02-28T12:00:00Z"}}
+    old = {"name": "batches/8", "metadata": {"createTime": "2026-02-27T12:00:00Z"}}
     assert search(page(old))[0] == Search(SearchVerdict.ABSENT)
 
 

@@ -1,0 +1,58 @@
+"""Restoring: results that were fetched, and that the store has lost since, are fetched once more.
+
+The provider keeps what it answered for some weeks, and to read it again costs nothing. Only the
+same bytes will do: where each answer lies in them, and its hash, are in the ledger.
+"""
+
+from extraction_pipeline.errors import StoreError
+from extraction_pipeline.ledger import answers, jobs
+from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
+from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.scratch import scratch_file
+from extraction_pipeline.providers.errors import ProviderError
+
+BACKUP = "Restore the store from a backup."
+
+
+def restore_results(pipeline: Pipeline, job: jobs.JobRow) -> int:
+    """Put back the result files of a collected job that the store lacks; returns how many.
+
+    Raises `StoreError` where the provider has them no more, or has other bytes by now.
+    """
+    with pipeline.engine.connect() as connection:
+        fetched = answers.result_files(connection, job.id)
+    lost = pipeline.store.damaged({file.content_hash for file in fetched})
+    gone = [file for file in fetched if file.content_hash in lost]
+    if not gone:
+        return 0
+    require_no_pause(pipeline, job.provider)
+    try:
+        with heeding(pipeline, job.provider):
+            for file in gone:
+                _fetch_again(pipeline, job, file)
+    except ProviderError as error:
+        raise StoreError(
+            f"Job {job.job_key}: the store has lost results that were fetched, and they could not "
+            f"be fetched again: {error.message}",
+            remedy=BACKUP,
+        ) from None
+    return len(gone)
+
+
+def _fetch_again(pipeline: Pipeline, job: jobs.JobRow, file: answers.FetchedFile) -> None:
+    provider = pipeline.provider(job.provider)
+    status = provider.status(job.job_id or "")
+    for result in status.results:
+        if result.kind.value != file.kind:
+            continue
+        with scratch_file(pipeline.settings) as path:
+            with provider.download(result) as chunks, path.open("wb") as body:
+                for chunk in chunks:
+                    body.write(chunk)
+            if pipeline.store.put_file(path) == file.content_hash:
+                return
+    raise StoreError(
+        f"Job {job.job_key}: the store has lost results that were fetched, and {job.provider} does "
+        "not have the same bytes any more.",
+        remedy=BACKUP,
+    )
