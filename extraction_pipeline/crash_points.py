@@ -31,6 +31,8 @@ class CrashPoint(StrEnum):
     UPLOAD_WRITTEN = "upload_written"
     CREATE_DUE = "create_due"
     """The job is `submitting`; the create call is not made yet."""
+    LOOKED_LAST = "looked_last"
+    """The connection to the provider is open, and the payload is about to go."""
     CREATE_ACCEPTED = "create_accepted"
     """The provider has the job; its id is written nowhere."""
     JOB_ID_WRITTEN = "job_id_written"
@@ -51,6 +53,9 @@ class CrashPoint(StrEnum):
     READING_MADE = "reading_made"
     """What the provider said of the job is stored nowhere."""
     END_WRITTEN = "end_written"
+    LATE_END_SEEN = "late_end_seen"
+    """A job that was given up has ended after all; that is written nowhere."""
+    LATE_END_WRITTEN = "late_end_written"
     RUN_CLAIMED = "run_claimed"
     """The ledger counts the run; Dagster has not heard of it."""
 
@@ -67,6 +72,8 @@ class CrashPoint(StrEnum):
 
     # Publishing.
     ANSWERS_JUDGED = "answers_judged"
+    CHOSEN_NOT_COMMITTED = "chosen_not_committed"
+    """Other requests lost to these answers; neither is committed."""
     PARTLY_PUBLISHED = "partly_published"
     PUBLISHED_NOT_MARKED = "published_not_marked"
     PUBLISHED = "published"

@@ -10,6 +10,7 @@ and the system's call that sends it, a few microseconds later.
 
 from functools import partial
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import DatabaseUnavailable
 from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.database import JobLock
@@ -40,6 +41,7 @@ def require_still_ours(pipeline: Pipeline, job: jobs.JobRow, lock: JobLock) -> N
         raise NotBegun("another run has taken it over", ours=False)
     if seconds > latest_begin_seconds(pipeline):
         raise NotBegun(f"{seconds:.0f} s had passed since it was to begin", ours=True)
+    crash_point(CrashPoint.LOOKED_LAST)
 
 
 def not_begun(pipeline: Pipeline, job: jobs.JobRow, stopped: NotBegun) -> Sent:

@@ -4,6 +4,7 @@ What it brings is paid for. So it is collected like any other: a document withou
 from there, and requests for it that are still open are superseded; see `ledger.late`.
 """
 
+from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.ledger import jobs, readings
 from extraction_pipeline.ledger.audit import note
@@ -34,6 +35,7 @@ def look(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> bool | None:
     if not status.phase.is_end:
         _later(pipeline, job)
         return False
+    crash_point(CrashPoint.LATE_END_SEEN)
     with pipeline.engine.begin() as connection:
         if not status.results:
             jobs.move(connection, job, job.state, values={"failure_code": NOTHING_CAME})
@@ -58,6 +60,7 @@ def look(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> bool | None:
             job=job.id,
             details=with_calls({"phase": status.phase.value}),
         )
+    crash_point(CrashPoint.LATE_END_WRITTEN)
     return True
 
 

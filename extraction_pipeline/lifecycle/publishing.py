@@ -178,6 +178,7 @@ def _publish_chunk(
         wanted = rows
         if arrived_in is not None:
             wanted = still_wanted(connection, arrived_in, version_id, rows)
+        crash_point(CrashPoint.CHOSEN_NOT_COMMITTED)
         result.changed += answers.publish(connection, version_id, wanted, run_id)
         items.fail_items(connection, failures)
     crash_point(CrashPoint.PARTLY_PUBLISHED)

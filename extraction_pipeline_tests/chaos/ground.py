@@ -20,6 +20,7 @@ from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.decisions import give_up
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import poll
 from extraction_pipeline.lifecycle.publishing import publish_job
@@ -98,6 +99,29 @@ class Work:
             return not left
 
         _until(none_left)
+
+    def give_up(self) -> None:
+        """Submit what is new and give it up, as a person does with a job that is held."""
+        self.submit()
+        for job in self._jobs(JobState.SUBMITTED):
+            with self.pipeline.engine.begin() as connection:
+                jobs.move(connection, job, JobState.HELD)
+            give_up(self.pipeline, job.id, ACTOR, "a test")
+
+    def look_again(self) -> None:
+        """Look at what was given up until it has ended after all."""
+
+        def none_left() -> bool:
+            left = self._jobs(JobState.FAILED)
+            for job in left:
+                poll(self.pipeline, job, ACTOR)
+            return not left
+
+        _until(none_left)
+
+    def collect_late(self) -> None:
+        self.look_again()
+        self.collect()
 
     def ask_for_runs(self) -> None:
         """What the sensor does once it has polled."""

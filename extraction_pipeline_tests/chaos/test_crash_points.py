@@ -30,8 +30,8 @@ SILENCE = "EXTRACTION_ANTHROPIC_BASE_URL"
 class Death:
     """One process that takes a step and dies in it, over what the one before it has left.
 
-    `fresh` deaths have documents of their own. Those that are not `everywhere` happen over one
-    provider: what they leave is the same for all.
+    `fresh` deaths have documents of their own, and the step `before` a death is taken to its end.
+    Those that are not `everywhere` happen over one provider: what they leave is the same for all.
     """
 
     point: CrashPoint
@@ -39,6 +39,7 @@ class Death:
     providers: tuple[ProviderName, ...] = PROVIDERS
     environment: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = False
+    before: Step | None = None
     everywhere: bool = False
 
 
@@ -84,7 +85,11 @@ DEATHS = (
     Death(P.RESULTS_MARKED, Work.record_results),
     Death(P.CLEANED_NOT_WRITTEN, Work.clean_up, environment=CLEANING),
     Death(P.NIGHT_NOT_RECORDED, Work.night, fresh=True),
-    Death(P.JOB_ID_WRITTEN, Work.submit, fresh=True, everywhere=True),
+    Death(P.LATE_END_SEEN, Work.look_again, fresh=True, before=Work.give_up),
+    Death(P.LATE_END_WRITTEN, Work.look_again),
+    Death(P.CHOSEN_NOT_COMMITTED, Work.publish, before=Work.collect_late),
+    Death(P.JOB_ID_WRITTEN, Work.submit, fresh=True, before=Work.publish, everywhere=True),
+    Death(P.LOOKED_LAST, Work.submit, (ProviderName.ANTHROPIC,), fresh=True),
     Death(P.CREATE_REFUSED, Work.submit, (ProviderName.ANTHROPIC,), NOWHERE, fresh=True),
     Death(P.CREATE_UNKNOWN, Work.submit, (ProviderName.ANTHROPIC,), {SILENCE: ""}, fresh=True),
 )
@@ -119,6 +124,8 @@ def test_a_job_whose_every_process_dies_comes_to_the_same_end(
             ground.world.write(name, DOCUMENTS)
             if death.step is not Work.scan:
                 work.scan()
+        if death.before is not None:
+            death.before(work)
         environment = {key: value or silence for key, value in death.environment.items()}
         reached = ground.dies_at(death.point, name, death.step, environment)
         assert reached, f"{death.point} is never reached"
