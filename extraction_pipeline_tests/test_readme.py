@@ -19,6 +19,7 @@ import pytest
 
 from extraction_pipeline.prices.loader import load_prices
 from extraction_pipeline.settings import Settings
+from extraction_pipeline_tests.chaos.world import PROVIDERS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -104,6 +105,8 @@ def test_the_commands_run_in_order(checkout: Path) -> None:
         )
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         assert "Traceback" not in done.stderr
+        if "extraction_pipeline_tests.chaos" in command:
+            assert f" collections_harmed={len(PROVIDERS)} " in done.stdout
         if command == DEMO:
             assert_the_samples_are_as_told(done.stdout)
         if "demo --corpus my_documents" in command:

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 from extraction_pipeline.providers.registry import ProviderName
 from extraction_pipeline_tests.chaos.campaign import Orders, fight
+from extraction_pipeline_tests.chaos.counting import Counts
 from extraction_pipeline_tests.chaos.world import PROVIDERS, World
 
 
@@ -57,8 +58,15 @@ def main() -> int:
             ),
             tell,
         )
+    return verdict(counts)
+
+
+def verdict(counts: Counts) -> int:
+    """Tell the counts in one line, and each promise that was broken in another; the exit code."""
     print(counts.line())  # noqa: T201
-    return 0 if counts.holds else 1
+    for name, number in counts.broken.items():
+        print(f"broken: {name} is {number} and must be 0", file=sys.stderr)  # noqa: T201
+    return 1 if counts.broken else 0
 
 
 if __name__ == "__main__":

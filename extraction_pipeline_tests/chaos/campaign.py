@@ -5,7 +5,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import requests
@@ -13,10 +13,18 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from extraction_pipeline_tests.chaos import counting
-from extraction_pipeline_tests.chaos.counting import Counts
+from extraction_pipeline_tests.chaos.counting import Counts, Harm
 from extraction_pipeline_tests.chaos.dagster_daemon import DagsterDaemon, dagster_daemon
 from extraction_pipeline_tests.chaos.database import Database, database
-from extraction_pipeline_tests.chaos.plan import Fate, Feeding, Meal, fates, feedings, troubles
+from extraction_pipeline_tests.chaos.plan import (
+    Fate,
+    Feeding,
+    Meal,
+    fates,
+    feedings,
+    first_fates,
+    troubles,
+)
 from extraction_pipeline_tests.chaos.workers import KILLED, Workers, warm_workers
 from extraction_pipeline_tests.chaos.world import ACTIVE, OTHER, World
 
@@ -29,6 +37,9 @@ CALM_SECONDS = 240.0
 """Without any progress, after which what is open counts as stuck."""
 MOST_FAULTS = 15
 """Processes in a row that end by themselves, as they may while PostgreSQL is away."""
+SCAN, SUBMIT = "scan_collections", "submit_missing"
+AT_ONE_PROVIDER = (SUBMIT, "resolve_submission", "collect_batch")
+"""Runs that deal with the provider of one collection."""
 TELL_SECONDS = 20.0
 """Between two lines on how the end comes on."""
 DELAY_SECONDS = 0.3
@@ -42,6 +53,7 @@ class Process:
     kind: str
     fate: Fate
     dies_at: float | None
+    collection: str | None
 
 
 @dataclass
@@ -65,28 +77,38 @@ class Campaign:
     dagster: DagsterDaemon | None
     with_faults: bool
     kills: Counter[str] = field(default_factory=Counter)
+    harmed: set[str] = field(default_factory=set)
     calm: bool = False
     _processes: dict[int, Process] = field(default_factory=dict)
     _queue: deque[Task] = field(default_factory=deque)
     _fates: dict[str, Iterator[Fate]] = field(default_factory=dict)
+    _first_fates: Iterator[Fate] = field(init=False)
     _troubles: Iterator[list[Mapping[str, object]]] = field(init=False)
     _read: int = 0
     _hurried: float = 0.0
     _faults: int = 0
 
     def __post_init__(self) -> None:
-        """Draw the provider's troubles from the seed."""
+        """Draw from the seed."""
+        self._first_fates = first_fates(self.seed)
         self._troubles = troubles(self.seed)
 
     def run(self, kills: int, until: float) -> None:
-        """Feed and kill, until so many have died or the time is over."""
+        """Feed and kill, until so many have died, and one over each collection, or the time is
+        over."""
         meals = feedings(self.seed, self.world.collections)
         restart_at = 0
-        while self.kills.total() < kills and time.monotonic() < until:
+        while time.monotonic() < until:
+            unharmed = self._unharmed()
+            if self.kills.total() >= kills and not unharmed:
+                break
             self._turn()
             self._turn_of_dagster()
             if not self._queue and self._runs() < AT_ONCE:
-                self._eat(next(meals))
+                meal = next(meals)
+                if self.kills.total() >= kills:
+                    meal = replace(meal, meal=Meal.DOCUMENTS, collection=unharmed[0])
+                self._eat(meal)
             if self.kills.total() >= restart_at + RESTART_EVERY:
                 restart_at = self.kills.total()
                 self.database.restart()
@@ -191,14 +213,35 @@ class Campaign:
     def _start(self, kind: str, role: str, **arguments: Any) -> None:
         if kind not in self._fates:
             self._fates[kind] = fates(self.seed, kind)
+        collection = self._dealt_with(kind, arguments)
         fate = Fate() if self.calm else next(self._fates[kind])
+        if not self.calm and (unharmed := self._unharmed()):
+            if kind == SCAN:
+                fate = Fate()  # else there is nothing to submit
+            elif kind == SUBMIT and collection in unharmed:
+                fate = next(self._first_fates)
         number = self.workers.start(role, fate.environment, **arguments)
         dies_at = None if fate.after is None else time.monotonic() + fate.after
-        self._processes[number] = Process(kind, fate, dies_at)
+        self._processes[number] = Process(kind, fate, dies_at, collection)
+
+    def _unharmed(self) -> list[str]:
+        """Collections over whose provider no process has died yet."""
+        return [one for one in self.world.collections if one not in self.harmed]
+
+    def _dealt_with(self, kind: str, arguments: Mapping[str, Any]) -> str | None:
+        """The collection whose provider a process deals with, where it is one alone."""
+        if kind not in AT_ONE_PROVIDER:
+            return None
+        (op,) = arguments["ops"].values()
+        config = op["config"]
+        of_job = str(config.get("job_key", "")).partition(".")[0]
+        return str(config.get("collection", of_job))
 
     def _note_end(self, process: Process, code: int) -> None:
         if code == KILLED:
             self.kills[process.kind] += 1
+            if process.collection is not None:
+                self.harmed.add(process.collection)
             self.tell(f"{process.kind}: killed {process.fate}")
             self._faults = 0
         elif code not in (0, 3) or process.kind in ("server", "daemon"):
@@ -261,11 +304,11 @@ class Campaign:
 
     def _scan(self, collection: str) -> None:
         config = {"collections": [collection]}
-        self._run("scan_collections", {"scan_documents": {"config": config}})
+        self._run(SCAN, {"scan_documents": {"config": config}})
 
     def _submit(self, collection: str) -> None:
         config = {"collection": collection}
-        self._run("submit_missing", {"submit_missing_documents": {"config": config}})
+        self._run(SUBMIT, {"submit_missing_documents": {"config": config}})
 
     def _run(self, job: str, ops: dict[str, Any], partition: str | None = None) -> None:
         arguments = {"job": job, "ops": ops, "tags": {}, "partition": partition}
@@ -329,29 +372,12 @@ def fight(world: World, orders: Orders, tell: Callable[[str], None]) -> Counts:
         tell(f"{running.kills.total()} kills in all: {dict(running.kills)}")
         running.stop()
         statistics = running.statistics()
+        harm = Harm(
+            running.kills.total(),
+            len(running.harmed),
+            round(time.monotonic() - began),
+            orders.seed,
+        )
         with running.database.engine.connect() as connection:
-            asked = counting.requests(connection, statistics)
-            lost, without = counting.lost_documents(connection, world.written, ACTIVE)
-            failed = counting.failed_requests(connection)
-            false, missing = counting.records(connection)
-            documents, published = counting.documents(connection, ACTIVE)
-        tell(str(asked))
-    return Counts(
-        kills=running.kills.total(),
-        faults=sum(statistics["faults_applied"].values()),
-        provider_jobs=asked.jobs_created,
-        requests_accepted=asked.accepted,
-        requests_answered=sum(one["requests_completed"] for one in statistics["dialects"].values()),
-        documents=documents,
-        extractions=asked.records,
-        published_documents=published,
-        asked_again=asked.asked_again,
-        duplicates=asked.duplicates,
-        lost=lost,
-        failed=failed,
-        without_end=without,
-        false_materializations=false,
-        missing_materializations=missing,
-        seconds=round(time.monotonic() - began),
-        seed=orders.seed,
-    )
+            tell(str(counting.requests(connection, statistics)))
+            return counting.counted(connection, statistics, world.written, ACTIVE, harm)

@@ -47,11 +47,34 @@ _LEDGER = {
 """Collection, partition and content of all that has passed a stage."""
 
 
+PROMISES = (
+    "duplicates",
+    "lost",
+    "failed",
+    "without_end",
+    "false_materializations",
+    "missing_materializations",
+)
+"""Counts of what must never be."""
+
+
+@dataclass(frozen=True)
+class Harm:
+    """What was done to those who were counted."""
+
+    kills: int = 0
+    collections: int = 0
+    seconds: int = 0
+    seed: int = 0
+
+
 @dataclass(frozen=True)
 class Counts:
-    """What came of a campaign. The second half must be zero, every one of it."""
+    """What came of a campaign. Every count of `PROMISES` must be zero."""
 
     kills: int
+    collections_harmed: int
+    """Collections of which a process died while it dealt with their provider."""
     faults: int
     provider_jobs: int
     requests_accepted: int
@@ -70,16 +93,10 @@ class Counts:
     seed: int
 
     @property
-    def holds(self) -> bool:
-        """Whether every promise was kept."""
-        return not (
-            self.duplicates
-            or self.lost
-            or self.failed
-            or self.without_end
-            or self.false_materializations
-            or self.missing_materializations
-        )
+    def broken(self) -> dict[str, int]:
+        """The promises that were not kept, with how often."""
+        counted = asdict(self)
+        return {name: counted[name] for name in PROMISES if counted[name]}
 
     def line(self) -> str:
         """All in one line."""
@@ -233,3 +250,37 @@ def records(connection: Connection) -> tuple[int, int]:
     for key, contents in true.items():
         missing += len(contents - said[key])
     return false, missing
+
+
+def counted(
+    connection: Connection,
+    statistics: Mapping[str, Any],
+    written: Mapping[str, set[str]],
+    version: str,
+    harm: Harm,
+) -> Counts:
+    """All counts, of documents that were `written` into each collection."""
+    asked = requests(connection, statistics)
+    lost, without = lost_documents(connection, written, version)
+    false, missing = records(connection)
+    known, published = documents(connection, version)
+    return Counts(
+        kills=harm.kills,
+        collections_harmed=harm.collections,
+        faults=sum(statistics["faults_applied"].values()),
+        provider_jobs=asked.jobs_created,
+        requests_accepted=asked.accepted,
+        requests_answered=sum(one["requests_completed"] for one in statistics["dialects"].values()),
+        documents=known,
+        extractions=asked.records,
+        published_documents=published,
+        asked_again=asked.asked_again,
+        duplicates=asked.duplicates,
+        lost=lost,
+        failed=failed_requests(connection),
+        without_end=without,
+        false_materializations=false,
+        missing_materializations=missing,
+        seconds=harm.seconds,
+        seed=harm.seed,
+    )

@@ -7,26 +7,31 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
+import pytest
+import requests
 from dagster import DagsterInstance
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.crash_points import STOPPING, VARIABLE, CrashPoint
-from extraction_pipeline.ledger import jobs
+from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
 from extraction_pipeline.lifecycle.decisions import give_up
+from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import poll
 from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.lifecycle.submission import submit_documents
+from extraction_pipeline.orchestration import event_log
 from extraction_pipeline.orchestration.lifeline import lifeline
 from extraction_pipeline.orchestration.recording import (
     Recorder,
@@ -36,9 +41,11 @@ from extraction_pipeline.orchestration.recording import (
 )
 from extraction_pipeline.orchestration.resource import opened_pipeline
 from extraction_pipeline.orchestration.sensors import run_requests
-from extraction_pipeline_tests.batch_server.process import ServerProcess
+from extraction_pipeline.providers.names import ProviderName
+from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.chaos import counting
-from extraction_pipeline_tests.chaos.roles import run
+from extraction_pipeline_tests.chaos.counting import Counts, Harm
+from extraction_pipeline_tests.chaos.roles import PIECE, run
 from extraction_pipeline_tests.chaos.workers import KILLED
 from extraction_pipeline_tests.chaos.world import ACTIVE, World
 
@@ -181,7 +188,6 @@ class Ground:
     world: World
     pipeline: Pipeline
     instance: DagsterInstance
-    server: ServerProcess
 
     def work(self, collection: str) -> Work:
         """The steps, in this process."""
@@ -238,11 +244,8 @@ class Ground:
 
     def counts(self) -> dict[str, int]:
         """Everything that must be zero, by the provider's, the ledger's and Dagster's rows."""
-        statistics: dict[str, Any] = self.server.statistics()
         with self.pipeline.engine.connect() as connection:
-            asked = counting.requests(connection, statistics)
-            lost, without_end = counting.lost_documents(connection, self.world.written, ACTIVE)
-            false, missing = counting.records(connection)
+            counts = self.counted(connection)
             unmarked = connection.execute(
                 text("""
                     SELECT count(*) FROM extraction.batch_jobs WHERE state <> 'published'
@@ -250,14 +253,37 @@ class Ground:
                 """)
             ).scalar_one()
         return {
-            "duplicates": asked.duplicates,
-            "asked again": asked.asked_again,
-            "lost": lost,
-            "without end": without_end,
-            "false": false,
-            "missing": missing,
+            **counts.broken,
+            "asked again": counts.asked_again,
             "not at their end": unmarked,
         }
+
+    def counted(self, connection: Connection) -> Counts:
+        """The counts of a campaign that ends here."""
+        statistics = requests.get(f"{self.world.root_url}/statistics", timeout=10).json()
+        return counting.counted(connection, statistics, self.world.written, ACTIVE, Harm())
+
+
+@contextmanager
+def open_ground(
+    root: Path, providers: Sequence[ProviderName], database_url: str, root_url: str
+) -> Iterator[Ground]:
+    """A world over a database with all tables and a batch server that runs."""
+    world = World(root, providers, int(root_url.rsplit(":", 1)[1]))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in world.variables(database_url).items():
+            patch.setenv(name, value)
+        patch.setenv("EXTRACTION_READ_TIMEOUT", "0.6")
+        patch.setenv("EXTRACTION_SEND_TIMEOUT", "0.3")
+        patch.setenv("EXTRACTION_CONNECT_TIMEOUT", "0.3")
+        for module, name in ((items, "CHUNK"), (answers, "CHUNK"), (event_log, "BATCH")):
+            patch.setattr(module, name, PIECE)
+        opened_pipeline.cache_clear()
+        pipeline = open_pipeline(load_settings())
+        with DagsterInstance.from_config(str(world.dagster_home)) as instance:
+            yield Ground(world, pipeline, instance)
+        pipeline.engine.dispose()
+        opened_pipeline.cache_clear()
 
 
 def _be(

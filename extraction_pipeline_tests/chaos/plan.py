@@ -68,6 +68,8 @@ POINTS: Mapping[str, tuple[CrashPoint, ...]] = {
 }
 """The points that a process of each kind comes by, as a rule; the worst one more often."""
 
+AT_THE_PROVIDER = (P.CREATE_DUE, P.CREATE_ACCEPTED, P.JOB_ID_WRITTEN)
+
 SPARED, AT_ANY_POINT, AT_RANDOM = 0.2, 0.15, 0.2
 """Shares of processes that live, that die at whichever point comes as the nth, and at a moment of
 no meaning. The others die at a point of their own."""
@@ -185,6 +187,13 @@ def fates(seed: int, kind: str) -> Iterator[Fate]:
             if not deck:  # a shuffled deck, so that every point has its turn
                 deck = drawn.sample(points, len(points))
             yield Fate(crash_at=f"{deck.pop()}:{drawn.choice((1, 1, 1, 2))}")
+
+
+def first_fates(seed: int) -> Iterator[Fate]:
+    """The fates of submissions to a collection over which none has died yet: at its provider."""
+    drawn = random.Random(f"{seed}/first")
+    while True:
+        yield Fate(crash_at=drawn.choice(AT_THE_PROVIDER))
 
 
 def feedings(seed: int, collections: Sequence[str]) -> Iterator[Feeding]:
