@@ -26,11 +26,11 @@ from extraction_pipeline.lifecycle.adoption import (
     IdOfAnother,
     adopt,
     find,
-    hold_for_id,
     mark_submitted,
 )
 from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.last_look import NotBegun, not_begun, require_still_ours
+from extraction_pipeline.lifecycle.overtaken import answered_for_another, overtaken
 from extraction_pipeline.lifecycle.pacing import SUBMIT_RETRY_SECONDS
 from extraction_pipeline.lifecycle.pausing import heeding, paused
 from extraction_pipeline.lifecycle.payload import build_payload, copy_payload
@@ -44,7 +44,6 @@ from extraction_pipeline.providers.base import (
     ProviderFiles,
     SearchVerdict,
     Submission,
-    SubmissionReceipt,
 )
 from extraction_pipeline.providers.errors import (
     CallFailed,
@@ -203,9 +202,9 @@ def _create(
             )
             note(connection, AuditEvent.JOB_SUBMITTED, actor, job=job.id, details=with_calls())
     except jobs.StateMoved:
-        return _overtaken(pipeline, job, receipt.job_id, actor)
+        return overtaken(pipeline, job, receipt, actor)
     except IdOfAnother as taken:
-        return _answered_for_another(pipeline, job, receipt, taken, actor)
+        return answered_for_another(pipeline, job, receipt, taken, actor)
     crash_point(CrashPoint.JOB_ID_WRITTEN)
     log.info("submitted job %s as %s", job.job_key, receipt.job_id)
     return Sent(JobState.SUBMITTED)
@@ -235,44 +234,6 @@ def _not_known(pipeline: Pipeline, job: jobs.JobRow, error: OutcomeUnknown, acto
         JobState.UNRESOLVED,
         f"Job {job.job_key}: it is not known whether the provider took it ({error.message}) "
         "It will be searched for.",
-    )
-
-
-def _answered_for_another(
-    pipeline: Pipeline,
-    job: jobs.JobRow,
-    receipt: SubmissionReceipt,
-    taken: IdOfAnother,
-    actor: str,
-) -> Sent:
-    call = receipt.call
-    try:
-        return hold_for_id(
-            pipeline, job, taken, actor, http_status=call.http_status, request_id=call.request_id
-        )
-    except jobs.StateMoved:
-        with pipeline.engine.connect() as connection:
-            return Sent(jobs.job_by_id(connection, job.id).state)
-
-
-def _overtaken(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str, actor: str) -> Sent:
-    """Our answer came after somebody else had resolved the job: theirs stands."""
-    with pipeline.engine.begin() as connection:
-        now = jobs.job_by_id(connection, job.id)
-        if now.job_id != provider_job_id:
-            note(
-                connection,
-                AuditEvent.DUPLICATE_JOB,
-                actor,
-                job=job.id,
-                details=with_calls({"job_id": provider_job_id}),
-            )
-    if now.job_id == provider_job_id:
-        return Sent(now.state)
-    return Sent(
-        now.state,
-        f"Job {job.job_key} exists twice at {job.provider}: {provider_job_id} is not ours to "
-        "collect. The job settle_second_batch cancels it there.",
     )
 
 

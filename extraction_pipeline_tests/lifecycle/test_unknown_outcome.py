@@ -305,6 +305,39 @@ def test_what_comes_after_another_run_resolved_the_job_changes_nothing(
     assert [report.submitted for report in reports] == [[job_id]]
 
 
+@pytest.mark.parametrize("state", ["unresolved", "held", "prepared"])
+def test_what_comes_while_another_run_has_found_nothing_yet_is_the_batch_of_the_job(
+    driven: Driven, workplace: Workplace, proxy: Proxy, state: str
+) -> None:
+    """No run may buy a second one after that, and no person is told to cancel the only one."""
+    workplace.write(1)
+
+    def taken_over() -> None:
+        driven.execute(f"UPDATE extraction.batch_jobs SET state = '{state}'")
+
+    proxy.plan(CREATE, meanwhile(taken_over))
+    driven.scan()
+    (job_id,) = driven.submit().submitted
+    assert driven.job(job_id).state is JobState.SUBMITTED
+    assert len(driven.finished(job_id).published) == 1
+    assert (driven.creates(job_id), driven.audited()["duplicate_job"]) == (1, 0)
+
+
+def test_what_comes_while_another_run_makes_a_call_of_its_own_is_told(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(1)
+
+    def taken_over() -> None:
+        driven.execute("UPDATE extraction.batch_jobs SET submit_attempt = submit_attempt + 1")
+
+    proxy.plan(CREATE, meanwhile(taken_over))
+    driven.scan()
+    report = driven.submit()
+    assert any("exists twice" in cause for cause in report.causes), report
+    assert driven.audited()["duplicate_job"] == 1
+
+
 def test_an_upload_is_repeated_freely_and_the_payload_is_the_same(
     driven: Driven, connected: Pipeline, workplace: Workplace, proxy: Proxy
 ) -> None:
