@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from http.cookiejar import DefaultCookiePolicy
 
 import requests
-from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from urllib3.util import Retry
+
+from extraction_pipeline.providers.bounded_head import BoundedHeadAdapter
 
 
 def open_session(headers: Mapping[str, str], *, local: bool) -> requests.Session:
@@ -14,7 +15,7 @@ def open_session(headers: Mapping[str, str], *, local: bool) -> requests.Session
     session = _Session()
     never = Retry(total=0, connect=0, read=False, redirect=0, status=0, other=0)
     for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(max_retries=never))
+        session.mount(scheme, BoundedHeadAdapter(max_retries=never))
     session.headers["Accept-Encoding"] = "identity"  # result bytes are kept verbatim
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     # Setting `auth` keeps a .netrc from replacing the key. Proxies and certificate bundles of

@@ -264,6 +264,25 @@ def test_an_answer_that_drips_for_ever_is_given_up(status):
         get(server.url, read_timeout=0.25)
 
 
+@pytest.mark.parametrize(("call", "error"), [(get, CallFailed), (create, OutcomeUnknown)])
+@pytest.mark.parametrize("begun", [b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\nx-long: "])
+def test_a_head_that_drips_for_ever_is_given_up(call, error, begun):
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(begun)
+        try:
+            for _ in range(40):
+                connection.sendall(b"0")
+                silence(0.05)(connection)
+        except OSError:
+            return
+
+    with (
+        scripted_server(drip) as server,
+        pytest.raises(error, match="no answer within the time-out"),
+    ):
+        call(server.url, read_timeout=0.25)
+
+
 @pytest.mark.parametrize("call", [create, get])
 @pytest.mark.parametrize("script", [*DOUBTFUL.values(), send(error_answer(401, "bad"))])
 def test_errors_tell_nothing_that_is_secret(call, script):
