@@ -74,9 +74,7 @@ class Watch:
         if profile is not None:
             profile.disable()
         seconds = time.perf_counter() - started
-        cpu: dict[str, float] = {}
-        for (pid, kind), spent in _cpu().items():
-            cpu[kind] = cpu.get(kind, 0.0) + spent - before.get((pid, kind), 0.0)
+        cpu = {kind: spent - before.get(kind, 0.0) for kind, spent in _cpu().items()}
         memory: dict[str, float] = {}
         for process in processes():
             try:
@@ -130,18 +128,18 @@ def processes() -> list[psutil.Process]:
     return family
 
 
-def _cpu() -> dict[tuple[int, str], float]:
-    spent: dict[tuple[int, str], float] = {}
+def _cpu() -> dict[str, float]:
+    """CPU seconds that each kind of process has used so far, those that have ended with it."""
+    spent: dict[str, float] = {}
     for process in processes():
         try:
-            times = process.cpu_times()
-            kind = _kind(process)
-            spent[process.pid, kind] = times.user + times.system
-            if kind != "batch server":
-                # Those of children that have ended: database sessions, readers.
-                spent[process.pid, kind] += times.children_user + times.children_system
+            times, kind = process.cpu_times(), _kind(process)
         except psutil.Error:
             continue
+        spent[kind] = spent.get(kind, 0.0) + times.user + times.system
+        if kind != "batch server":
+            # Of children that have ended: sessions of the database, readers.
+            spent[kind] += times.children_user + times.children_system
     return spent
 
 

@@ -79,6 +79,9 @@ class Settings(BaseSettings):
     nightly_start: date = Field(
         default=date(2026, 11, 1), description="First night that has a partition."
     )
+    read_unchanged: bool = Field(
+        default=False, description="Let scans read files too that look as they were."
+    )
     resolve_grace_seconds: float = Field(
         default=120.0,
         ge=0,

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import stat
+import time
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
@@ -27,6 +28,12 @@ from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import SourceError
 
 _log = logging.getLogger(__name__)
+
+TICK = 20_000_000
+"""Nanoseconds. Two changes of a file within them may bear the same time: a kernel's clock of files
+goes on by up to 10 ms at once."""
+COARSE_TICK = 2_000_000_000
+"""The same on file systems that keep whole seconds, or every other one."""
 
 
 class LocalFolder:
@@ -76,6 +83,7 @@ class LocalFolder:
                     unmatched += 1
         if left_out:
             _log.warning("%d links that lead out of a source's folder were not followed", left_out)
+        _let_settle(found)
         return FoundFiles(found, unlisted, skipped + left_out, unmatched)
 
     def _unlisted(self, cause: str | None) -> SourceError:
@@ -92,7 +100,9 @@ class LocalFolder:
                 remedy="Check the path in the collection's YAML, and whether it is mounted.",
             )
         files = (_local_file(path, self._absolute(path)) for path in paths)
-        return [file for file in files if file is not None and file.size is not None]
+        found = [file for file in files if file is not None and file.size is not None]
+        _let_settle(found)
+        return found
 
     def relative(self, path: str) -> str:
         """A path, relative to the folder if it lies below it."""
@@ -174,6 +184,25 @@ def _local_file(path: str, absolute: str) -> FoundFile | None:
         return FoundFile(path, None, None)
     if not stat.S_ISREG(status.st_mode):
         return None
-    # The change time catches a file that was replaced and given its old modification time.
-    token = f"{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
+    token = change_token(status.st_mtime_ns, status.st_ctime_ns, status.st_size, time.time_ns())
     return FoundFile(path, status.st_size, token)
+
+
+def change_token(modified: int, changed: int, size: int, now: int) -> str | None:
+    """The token of a file by its two times in nanoseconds; none while a further change could leave
+    the same one for long: where its time is still to come, by another machine's clock, or is told
+    in seconds and has just passed."""
+    whole = changed % 1_000_000_000 == 0
+    if changed + (COARSE_TICK if whole else 0) > now:
+        return None
+    # The change time catches a file that was replaced and given its old modification time.
+    return f"{modified}:{changed}:{size}"
+
+
+def _let_settle(found: list[FoundFile]) -> None:
+    """Wait out the tick in which a file of a listing was changed, before any of them is read: a
+    further change in it would leave the same token."""
+    times = (int(file.modified.split(":")[1]) for file in found if file.modified is not None)
+    wait = max(times, default=0) + TICK - time.time_ns()
+    if wait > 0:
+        time.sleep(wait / 1e9)

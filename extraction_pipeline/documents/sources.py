@@ -21,7 +21,7 @@ from fsspec.core import url_to_fs
 from fsspec.utils import glob_translate
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from extraction_pipeline.documents.folder import Folder, FoundFile, LargeFile, PathFilter
+from extraction_pipeline.documents.folder import Folder, FoundFile, PathFilter
 from extraction_pipeline.documents.identity import content_hash
 from extraction_pipeline.documents.local_folder import LocalFolder
 from extraction_pipeline.documents.manifest import read_manifest
@@ -147,10 +147,10 @@ def list_entries(source: FolderSource | ManifestSource, base_dir: Path) -> Listi
     """
     if isinstance(source, FolderSource):
         wanted = PathFilter.of(source.include, source.exclude, hidden=source.include_hidden)
-        found = _folder(source, base_dir).files(wanted)
+        found = folder_of(source, base_dir).files(wanted)
         entries = sorted((_entry(file, None) for file in found.files), key=_order)
         return Listing(tuple(entries), tuple(found.unlisted), found.skipped, found.unmatched)
-    folder = _folder(source, base_dir)
+    folder = folder_of(source, base_dir)
     rows = read_manifest(
         source.location(base_dir), source.path_column, source.record_id_column, folder.relative
     )
@@ -162,17 +162,8 @@ def list_entries(source: FolderSource | ManifestSource, base_dir: Path) -> Listi
     return Listing(tuple(sorted(named, key=_order)))
 
 
-def read_entry(
-    source: FolderSource | ManifestSource, entry: SourceEntry, base_dir: Path, *, most_bytes: int
-) -> bytes | LargeFile:
-    """The bytes of an entry, or its hash if it has more than `most_bytes`.
-
-    Raises SourceError if it vanished, changes, or cannot be read.
-    """
-    return _folder(source, base_dir).read(entry.path, entry.size, most_bytes)
-
-
-def _folder(source: FolderSource | ManifestSource, base_dir: Path) -> Folder:
+def folder_of(source: FolderSource | ManifestSource, base_dir: Path) -> Folder:
+    """The folder that the paths of a source's entries are relative to. Raises SourceError."""
     location = source.location(base_dir)
     if isinstance(source, FolderSource):
         return _open_folder(location)

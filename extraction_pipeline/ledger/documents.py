@@ -14,6 +14,7 @@ from extraction_pipeline.ledger.states import DocumentState
 class KnownSource:
     """What the ledger holds of one current source entry."""
 
+    id: int
     path: str
     record_id: str
     document_hash: str | None
@@ -25,7 +26,8 @@ class KnownSource:
 
 @dataclass(frozen=True)
 class DocumentRow:
-    """One document as it was read. `payload_bytes` is the size of its text as a JSON string."""
+    """One document as it was read. `text_bytes` is the size of its text in the store,
+    `payload_bytes` that of the text as a JSON string."""
 
     document_hash: str
     state: DocumentState
@@ -37,6 +39,7 @@ class DocumentRow:
     content_hash: str
     byte_size: int
     text_hash: str | None
+    text_bytes: int | None
     text_characters: int | None
     payload_bytes: int | None
 
@@ -87,8 +90,8 @@ def known_sources(
     """Current entries of the ledger at `paths`, by (path, record id)."""
     rows = connection.execute(
         text("""
-            SELECT s.path, s.record_id, d.document_hash, s.byte_size, s.change_token, s.problem,
-                   d.text_hash
+            SELECT s.id, s.path, s.record_id, d.document_hash, s.byte_size, s.change_token,
+                   s.problem, d.text_hash
             FROM extraction.document_sources s
             LEFT JOIN extraction.documents d ON d.id = s.document_id
             WHERE s.collection = :collection AND s.vanished_at IS NULL AND s.path = ANY(:paths)
@@ -96,39 +99,6 @@ def known_sources(
         {"collection": collection, "paths": list(paths)},
     )
     return {(row.path, row.record_id): KnownSource(*row) for row in rows}
-
-
-def touch_sources(
-    connection: Connection, collection: str, entries: Sequence[tuple[str, str]]
-) -> None:
-    """Say that these entries, (path, record id), are there unchanged."""
-    connection.execute(
-        text("""
-            UPDATE extraction.document_sources s SET last_seen_at = now()
-            FROM unnest(CAST(:paths AS text[]), CAST(:records AS text[])) AS e(path, record_id)
-            WHERE s.collection = :collection AND s.vanished_at IS NULL
-              AND s.path = e.path AND s.record_id = e.record_id
-        """),
-        {
-            "collection": collection,
-            "paths": [path for path, _ in entries],
-            "records": [record for _, record in entries],
-        },
-    )
-
-
-def touch_below(connection: Connection, collection: str, folders: Sequence[str]) -> None:
-    """Say that nothing is known to have changed below these folders, whose names end in "/"."""
-    connection.execute(
-        text("""
-            UPDATE extraction.document_sources s SET last_seen_at = now()
-            WHERE s.collection = :collection AND s.vanished_at IS NULL AND EXISTS (
-                SELECT FROM unnest(CAST(:folders AS text[])) AS f(path)
-                WHERE starts_with(s.path, f.path)
-            )
-        """),
-        {"collection": collection, "folders": list(folders)},
-    )
 
 
 def register_documents(
@@ -151,6 +121,7 @@ def register_documents(
         "contents": [row.content_hash for row in rows],
         "sizes": [row.byte_size for row in rows],
         "texts": [row.text_hash for row in rows],
+        "lengths": [row.text_bytes for row in rows],
         "characters": [row.text_characters for row in rows],
         "payloads": [row.payload_bytes for row in rows],
     }
@@ -162,11 +133,11 @@ def register_documents(
                     CAST(:hashes AS text[]), CAST(:states AS extraction.document_state[]),
                     CAST(:reasons AS text[]), CAST(:kinds AS text[]), CAST(:encodings AS text[]),
                     CAST(:pages AS int[]), CAST(:blanks AS int[]), CAST(:contents AS text[]),
-                    CAST(:sizes AS bigint[]), CAST(:texts AS text[]), CAST(:characters AS int[]),
-                    CAST(:payloads AS bigint[])
+                    CAST(:sizes AS bigint[]), CAST(:texts AS text[]), CAST(:lengths AS bigint[]),
+                    CAST(:characters AS int[]), CAST(:payloads AS bigint[])
                 ) AS g(document_hash, state, unreadable_reason, kind, encoding, pages,
-                       pages_without_text, content_hash, byte_size, text_hash, text_characters,
-                       payload_bytes)
+                       pages_without_text, content_hash, byte_size, text_hash, text_bytes,
+                       text_characters, payload_bytes)
                 ORDER BY document_hash
             ), before AS (
                 SELECT d.document_hash, d.content_hash FROM extraction.documents d
@@ -174,15 +145,16 @@ def register_documents(
             ), written AS (
                 INSERT INTO extraction.documents AS d
                     (collection, document_hash, state, unreadable_reason, kind, encoding, pages,
-                     pages_without_text, content_hash, byte_size, text_hash, text_characters,
-                     payload_bytes)
+                     pages_without_text, content_hash, byte_size, text_hash, text_bytes,
+                     text_characters, payload_bytes)
                 SELECT :collection, g.* FROM given g
                 ON CONFLICT (collection, document_hash) DO UPDATE SET
                     state = excluded.state, unreadable_reason = excluded.unreadable_reason,
                     kind = excluded.kind, encoding = excluded.encoding, pages = excluded.pages,
                     pages_without_text = excluded.pages_without_text,
                     content_hash = excluded.content_hash, byte_size = excluded.byte_size,
-                    text_hash = excluded.text_hash, text_characters = excluded.text_characters,
+                    text_hash = excluded.text_hash, text_bytes = excluded.text_bytes,
+                    text_characters = excluded.text_characters,
                     payload_bytes = excluded.payload_bytes, updated_at = now(),
                     recorded_at = NULL
                 WHERE d.content_hash <> excluded.content_hash
@@ -268,26 +240,6 @@ def register_sources(connection: Connection, collection: str, rows: Sequence[Sou
     )
 
 
-def mark_vanished(connection: Connection, collection: str, since: datetime) -> int:
-    """End the rows of entries that a complete listing, begun at `since`, did not show.
-
-    Returns how many of them had a document; the others were only ever problems.
-    """
-    return int(
-        connection.execute(
-            text("""
-                WITH ended AS (
-                    UPDATE extraction.document_sources SET vanished_at = now()
-                    WHERE collection = :collection AND vanished_at IS NULL AND last_seen_at < :since
-                    RETURNING document_id
-                )
-                SELECT count(document_id) FROM ended
-            """),
-            {"collection": collection, "since": since},
-        ).scalar_one()
-    )
-
-
 def unrecorded_documents(
     connection: Connection, collection: str, limit: int
 ) -> list[RecordableDocument]:
@@ -356,8 +308,8 @@ def sources_of(
     """Current entries that lead to these documents, by document hash."""
     rows = connection.execute(
         text("""
-            SELECT s.path, s.record_id, d.document_hash, s.byte_size, s.change_token, s.problem,
-                   d.text_hash
+            SELECT s.id, s.path, s.record_id, d.document_hash, s.byte_size, s.change_token,
+                   s.problem, d.text_hash
             FROM extraction.document_sources s JOIN extraction.documents d ON d.id = s.document_id
             WHERE d.collection = :collection AND d.document_hash = ANY(:hashes)
               AND s.vanished_at IS NULL

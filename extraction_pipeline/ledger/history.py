@@ -155,8 +155,13 @@ def history_of(connection: Connection, document: DocumentFound, *, with_paths: b
             for row in rows("""
                 SELECT CASE WHEN :with_paths THEN path END,
                        CASE WHEN :with_paths THEN nullif(record_id, '') END,
-                       byte_size, first_seen_at, last_seen_at, vanished_at
-                FROM extraction.document_sources WHERE document_id = :document ORDER BY id
+                       byte_size, first_seen_at,
+                       CASE WHEN vanished_at IS NULL THEN greatest(last_seen_at, n.at)
+                            ELSE last_seen_at END,
+                       vanished_at
+                FROM extraction.document_sources s
+                LEFT JOIN extraction.source_scans n ON n.collection = s.collection
+                WHERE document_id = :document ORDER BY id
             """)
         ],
         revisions=[

@@ -46,6 +46,7 @@ documents = Table(
     Column("content_hash", Text, nullable=False),
     Column("byte_size", BigInteger, nullable=False),
     Column("text_hash", Text),
+    Column("text_bytes", BigInteger),
     Column("text_characters", Integer),
     Column("payload_bytes", BigInteger, comment="bytes of the text as a JSON string"),
     time_column("first_seen_at", now=True),
@@ -92,6 +93,13 @@ Index(
     postgresql_where=text("vanished_at IS NULL"),
 )
 Index("document_sources_document_id_idx", document_sources.c.document_id)
+
+source_scans = Table(
+    "source_scans",
+    metadata,
+    Column("collection", Text, primary_key=True),
+    time_column("at", nullable=False),
+)
 
 document_revisions = Table(
     "document_revisions",
@@ -390,5 +398,6 @@ __all__ = [
     "raw_responses",
     "request_costs",
     "result_files",
+    "source_scans",
     "webhook_deliveries",
 ]

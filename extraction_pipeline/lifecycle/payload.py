@@ -8,6 +8,7 @@ from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.documents.identity import content_hash_of_stream
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import items, jobs
+from extraction_pipeline.ledger.scans import read_again
 from extraction_pipeline.ledger.states import ItemState, JobState
 from extraction_pipeline.ledger.versions import version_by_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -28,6 +29,7 @@ def build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
     recipe = recipe_from_document(version.recipe)
     keys: list[items.ItemKeys] = []
     lost: list[items.Failure] = []
+    unread: list[str] = []
     with scratch_file(pipeline.settings) as path:
         with path.open("wb") as payload, pipeline.engine.connect() as connection:
             for chunk in items.members(connection, job.id, state=ItemState.CLAIMED):
@@ -36,6 +38,7 @@ def build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
                         text = pipeline.store.get(item.text_hash).decode()
                     except StoreError:
                         log.error("text %s of a document is not in the store", item.text_hash)
+                        unread.append(item.text_hash)
                         lost.append(
                             items.Failure(item.id, FailureKind.DATABASE.value, "text_not_stored")
                         )
@@ -52,6 +55,7 @@ def build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
     crash_point(CrashPoint.PAYLOAD_STORED)
     with pipeline.engine.begin() as connection:
         items.fail_items(connection, lost)
+        read_again(connection, unread)
         if stored is None:
             jobs.move(
                 connection,

@@ -18,6 +18,7 @@ from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.late import still_wanted, superseded
+from extraction_pipeline.ledger.scans import read_again
 from extraction_pipeline.ledger.states import AuditEvent, JobState
 from extraction_pipeline.ledger.versions import VersionRow, find_version, version_by_id
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -157,13 +158,13 @@ def _publish_chunk(
     rows: list[answers.ExtractionRow] = []
     failures: list[items.Failure] = []
     hashes: dict[int, str] = {}
-    lost = 0
+    lost: list[str] = []
     for answer, line in _with_lines(pipeline, chunk):
         try:
             judged = _judge(pipeline, provider, kind, answer, line)
         except StoreError as error:
-            lost += 1
-            if lost >= LOST_PATIENCE and not rows and not failures:
+            lost.append(answer.text_hash)
+            if len(lost) >= LOST_PATIENCE and not rows and not failures:
                 raise
             log.error("document %s cannot be published: %s", answer.document_hash, error.message)
             result.lost.append(answer.document_hash)
@@ -181,6 +182,7 @@ def _publish_chunk(
         crash_point(CrashPoint.CHOSEN_NOT_COMMITTED)
         result.changed += answers.publish(connection, version_id, wanted, run_id)
         items.fail_items(connection, failures)
+        read_again(connection, lost)
     crash_point(CrashPoint.PARTLY_PUBLISHED)
     result.published.extend(hashes[row.item_id] for row in wanted)
     result.superseded += len(rows) - len(wanted)

@@ -1,12 +1,14 @@
 """Scanning a source: every file gets a document and a state, or a named problem.
 
 A file whose size and change token are those of the last scan is not opened again, unless the store
-has lost or damaged its text. A listing that fails ends the scan before anything is taken for
-vanished; a file or a folder that cannot be read is noted as a problem, never taken for an empty
-one, and tried again by the next scan.
+lacks its text or holds another length of it, or a step that needed the text found it damaged. A
+listing that fails ends the scan before anything is taken for vanished; a file or a folder that
+cannot be read is noted as a problem, never taken for an empty one, and tried again by the next
+scan.
 """
 
 import logging
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +18,7 @@ from sqlalchemy import text
 
 from extraction_pipeline.collections.collection import Collection, Identity
 from extraction_pipeline.crash_points import CrashPoint, crash_point
-from extraction_pipeline.documents.folder import LargeFile
+from extraction_pipeline.documents.folder import Folder, LargeFile
 from extraction_pipeline.documents.identity import (
     content_hash,
     external_document_hash,
@@ -28,15 +30,16 @@ from extraction_pipeline.documents.readable import (
     UnreadableReason,
 )
 from extraction_pipeline.documents.reader_process import DocumentReader
-from extraction_pipeline.documents.sources import SourceEntry, list_entries, read_entry
+from extraction_pipeline.documents.sources import SourceEntry, folder_of, list_entries
 from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import SourceError
 from extraction_pipeline.ledger import documents as ledger
+from extraction_pipeline.ledger import scans
 from extraction_pipeline.ledger.database import SCAN_LOCK, lock_until_commit
 from extraction_pipeline.ledger.states import DocumentState
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 
-CHUNK = 500
+CHUNK = 2000
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class ScanReport:
     unmatched: int = 0
     """Other files, which `include` and `exclude` of the YAML leave out."""
     restored: int = 0
-    """Texts that the store had lost or damaged, and that are there again."""
+    """Texts that the store had lost or cut short, and that are there again."""
     new: list[str] = field(default_factory=list)
     revised: list[str] = field(default_factory=list)
 
@@ -78,26 +81,62 @@ class ScanReport:
         return lines
 
 
+@dataclass(frozen=True)
+class _Scanning:
+    """What the steps of one scan share. `lost` are the texts that the store lacks, with what it
+    should hold of each, and `seen` the ids of the rows of entries that are as they were."""
+
+    pipeline: Pipeline
+    collection: Collection
+    folder: Folder
+    reader: DocumentReader
+    lost: dict[str, int | None]
+    report: ScanReport
+    everything: bool
+    seen: "array[int]" = field(default_factory=lambda: array("q"))
+
+
 def scan(pipeline: Pipeline, collection: Collection) -> ScanReport:
     """Read what is new or changed in the collection's source and register it.
 
-    One scan of a collection runs at a time; a second one waits for the first. Raises `SourceError`
-    if the source cannot be listed.
+    Where the settings say so, what looks unchanged is read as well. One scan of a collection runs
+    at a time; a second one waits for the first. Raises `SourceError` if the source cannot be
+    listed.
     """
     report = ScanReport(collection.name)
     with pipeline.engine.connect() as holder, holder.begin(), DocumentReader() as reader:
         lock_until_commit(holder, SCAN_LOCK, collection.name)
         # The clock of the database, because `last_seen_at` is written by it.
         started = holder.execute(text("SELECT clock_timestamp()")).scalar_one()
-        listing = list_entries(collection.source, collection.declared_in.parent)
+        base = collection.declared_in.parent
+        listing = list_entries(collection.source, base)
         report.skipped = listing.skipped
         report.unmatched = listing.unmatched
+        scanning = _Scanning(
+            pipeline,
+            collection,
+            folder_of(collection.source, base),
+            reader,
+            _lost_texts(pipeline, collection),
+            report,
+            everything=pipeline.settings.read_unchanged,
+        )
         for entries in _chunks(listing):
-            _register_chunk(pipeline, reader, collection, entries, report)
+            _register_chunk(scanning, entries)
         with pipeline.engine.begin() as connection:
-            ledger.touch_below(connection, collection.name, listing.unlisted)
-            report.vanished = ledger.mark_vanished(connection, collection.name, started)
+            report.vanished = scans.end_scan(
+                connection, collection.name, started, scanning.seen, listing.unlisted
+            )
     return report
+
+
+def _lost_texts(pipeline: Pipeline, collection: Collection) -> dict[str, int | None]:
+    """Texts of the collection that the store lacks or holds another length of."""
+    lost: dict[str, int | None] = {}
+    with pipeline.engine.connect() as connection:
+        for sizes in scans.stored_texts(connection, collection.name):
+            lost |= {one: sizes[one] for one in pipeline.store.incomplete(sizes)}
+    return lost
 
 
 def _chunks(entries: Iterable[SourceEntry]) -> Iterator[list[SourceEntry]]:
@@ -106,59 +145,52 @@ def _chunks(entries: Iterable[SourceEntry]) -> Iterator[list[SourceEntry]]:
         yield chunk
 
 
-def _register_chunk(
-    pipeline: Pipeline,
-    reader: DocumentReader,
-    collection: Collection,
-    entries: list[SourceEntry],
-    report: ScanReport,
-) -> None:
+def _register_chunk(scanning: _Scanning, entries: list[SourceEntry]) -> None:
+    pipeline, report, store = scanning.pipeline, scanning.report, scanning.pipeline.store
+    name = scanning.collection.name
     with pipeline.engine.begin() as connection:
-        known = ledger.known_sources(connection, collection.name, [entry.path for entry in entries])
-    unchanged: dict[tuple[str, str], str | None] = {}
+        known = ledger.known_sources(connection, name, [entry.path for entry in entries])
     changed: list[SourceEntry] = []
+    lost: dict[str, int | None] = {}
     for entry in entries:
-        key = (entry.path, entry.record_id or "")
-        before = known.get(key)
-        if before is not None and _is_unchanged(entry, before):
-            unchanged[key] = before.text_hash
-        else:
+        before = known.get((entry.path, entry.record_id or ""))
+        if before is None or scanning.everything or not _is_unchanged(entry, before):
             changed.append(entry)
-    lost = pipeline.store.damaged({hashed for hashed in unchanged.values() if hashed is not None})
-    if lost:
-        changed += [
-            entry for entry in entries if unchanged.get((entry.path, entry.record_id or "")) in lost
-        ]
-        unchanged = {key: hashed for key, hashed in unchanged.items() if hashed not in lost}
+        elif before.text_hash in scanning.lost:
+            lost[before.text_hash] = scanning.lost[before.text_hash]
+            changed.append(entry)
+        else:
+            scanning.seen.append(before.id)
     documents: dict[str, ledger.DocumentRow] = {}
     sources: list[ledger.SourceRow] = []
     for entry in changed:
-        document, source = read_source_entry(pipeline.store, reader, collection, entry)
+        document, source = read_source_entry(
+            store, scanning.folder, scanning.reader, scanning.collection, entry
+        )
         sources.append(source)
         if document is not None:
             documents[document.document_hash] = document
     if lost:
-        report.restored += len(lost) - _still_lost(pipeline.store, lost)
+        report.restored += len(lost) - _still_lost(store, lost)
+    report.entries += len(entries)
+    report.unchanged += len(entries) - len(changed)
+    if not changed:
+        return
     if documents:
-        pipeline.store.flush()
+        store.flush()
     crash_point(CrashPoint.TEXTS_STORED)
     with pipeline.engine.begin() as connection:
-        registered = ledger.register_documents(
-            connection, collection.name, list(documents.values())
-        )
-        ledger.register_sources(connection, collection.name, sources)
-        ledger.touch_sources(connection, collection.name, list(unchanged))
+        registered = ledger.register_documents(connection, name, list(documents.values()))
+        ledger.register_sources(connection, name, sources)
     crash_point(CrashPoint.DOCUMENTS_REGISTERED)
-    report.entries += len(entries)
-    report.unchanged += len(unchanged)
     report.problems += sum(source.problem is not None for source in sources)
     report.new.extend(registered.new)
     report.revised.extend(registered.revised)
 
 
-def _still_lost(store: ContentStore, lost: set[str]) -> int:
+def _still_lost(store: ContentStore, lost: dict[str, int | None]) -> int:
     """How many texts did not come back, because their sources are gone or give another text now."""
-    remaining = len(store.damaged(lost))
+    remaining = len(store.incomplete(lost))
     if remaining:
         _log.warning(
             "%d stored texts are missing or damaged, and their sources do not give them any more",
@@ -179,7 +211,11 @@ def _is_unchanged(entry: SourceEntry, before: ledger.KnownSource) -> bool:
 
 
 def read_source_entry(
-    store: ContentStore, reader: DocumentReader, collection: Collection, entry: SourceEntry
+    store: ContentStore,
+    folder: Folder,
+    reader: DocumentReader,
+    collection: Collection,
+    entry: SourceEntry,
 ) -> tuple[ledger.DocumentRow | None, ledger.SourceRow]:
     """Read one entry to its document and its source row; the text goes into the store.
 
@@ -189,12 +225,7 @@ def read_source_entry(
     try:
         if entry.problem is not None:
             raise SourceError(entry.problem)
-        content = read_entry(
-            collection.source,
-            entry,
-            collection.declared_in.parent,
-            most_bytes=reader.limits.bytes,
-        )
+        content = folder.read(entry.path, entry.size, reader.limits.bytes)
         if isinstance(content, LargeFile):
             hashed, size = content.content_hash, content.byte_size
             reading = _too_large(size, reader.limits)
@@ -242,10 +273,12 @@ def _document_row(
             content_hash=hashed,
             byte_size=size,
             text_hash=None,
+            text_bytes=None,
             text_characters=None,
             payload_bytes=None,
         )
-    stored = store.put(reading.text.encode())
+    encoded = reading.text.encode()
+    stored = store.put(encoded)
     return ledger.DocumentRow(
         document_hash=identity,
         state=DocumentState.READABLE,
@@ -257,6 +290,7 @@ def _document_row(
         content_hash=hashed,
         byte_size=size,
         text_hash=stored,
+        text_bytes=len(encoded),
         text_characters=len(reading.text),
         payload_bytes=len(orjson.dumps(reading.text)),
     )

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 from extraction_pipeline.collections.collection import Collection
+from extraction_pipeline.documents.folder import Folder
 from extraction_pipeline.documents.reader_process import DocumentReader
-from extraction_pipeline.documents.sources import SourceEntry
+from extraction_pipeline.documents.sources import SourceEntry, folder_of
 from extraction_pipeline.ledger import documents as ledger
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.registration import read_source_entry
@@ -20,21 +21,26 @@ def reread(pipeline: Pipeline, collection: Collection, hashes: Sequence[str]) ->
     """
     problems: dict[str, str] = {}
     remaining = iter(hashes)
+    folder = folder_of(collection.source, collection.declared_in.parent)
     with DocumentReader() as reader:
         while chunk := list(islice(remaining, CHUNK)):
-            problems |= _reread_chunk(pipeline, reader, collection, chunk)
+            problems |= _reread_chunk(pipeline, folder, reader, collection, chunk)
     return problems
 
 
 def _reread_chunk(
-    pipeline: Pipeline, reader: DocumentReader, collection: Collection, chunk: list[str]
+    pipeline: Pipeline,
+    folder: Folder,
+    reader: DocumentReader,
+    collection: Collection,
+    chunk: list[str],
 ) -> dict[str, str]:
     problems: dict[str, str] = {}
     with pipeline.engine.begin() as connection:
         sources = ledger.sources_of(connection, collection.name, chunk)
     rows: dict[str, ledger.DocumentRow] = {}
     for one in chunk:
-        found = _first_reading(pipeline, reader, collection, one, sources.get(one, ()))
+        found = _first_reading(pipeline, folder, reader, collection, one, sources.get(one, ()))
         if isinstance(found, str):
             problems[one] = found
         else:
@@ -48,6 +54,7 @@ def _reread_chunk(
 
 def _first_reading(
     pipeline: Pipeline,
+    folder: Folder,
     reader: DocumentReader,
     collection: Collection,
     document_hash: str,
@@ -63,7 +70,7 @@ def _first_reading(
             modified=source.change_token,
             record_id=source.record_id or None,
         )
-        document, _ = read_source_entry(pipeline.store, reader, collection, entry)
+        document, _ = read_source_entry(pipeline.store, folder, reader, collection, entry)
         if document is None:
             reason = "could not be read from its source"
         elif document.document_hash == document_hash:

@@ -17,22 +17,21 @@ from extraction_pipeline.documents.folder import (
     path_of_name,
 )
 from extraction_pipeline.documents.identity import content_hash
+from extraction_pipeline.documents.local_folder import TICK, change_token
 from extraction_pipeline.documents.sources import (
     FolderSource,
     ManifestSource,
     Source,
     SourceEntry,
     _entry,
+    folder_of,
     list_entries,
-)
-from extraction_pipeline.documents.sources import (
-    read_entry as read_entry_up_to,
 )
 from extraction_pipeline.errors import SourceError
 
 
 def read_entry(source: FolderSource | ManifestSource, entry: SourceEntry, base: Path) -> bytes:
-    content = read_entry_up_to(source, entry, base, most_bytes=1_000_000)
+    content = folder_of(source, base).read(entry.path, entry.size, 1_000_000)
     assert isinstance(content, bytes)
     return content
 
@@ -342,16 +341,16 @@ def test_a_large_file_is_hashed_and_never_held_in_memory(tmp_path, memory):
     source = folder(path=".")
     (entry,) = list_entries(source, tmp_path)
     found = LargeFile(content_hash(b"0123456789"), 10)
-    assert read_entry_up_to(source, entry, tmp_path, most_bytes=9) == found
-    assert read_entry_up_to(source, entry, tmp_path, most_bytes=10) == b"0123456789"
+    assert folder_of(source, tmp_path).read(entry.path, entry.size, 9) == found
+    assert folder_of(source, tmp_path).read(entry.path, entry.size, 10) == b"0123456789"
     memory.pipe("/bucket/large.bin", b"0123456789")
     remote = folder(url="memory://bucket")
     (entry,) = list_entries(remote, tmp_path)
-    assert read_entry_up_to(remote, entry, tmp_path, most_bytes=9) == found
+    assert folder_of(remote, tmp_path).read(entry.path, entry.size, 9) == found
     # Where the listing told no size, or a wrong one.
     unknown = SourceEntry("large.bin", None, None, None)
-    assert read_entry_up_to(remote, unknown, tmp_path, most_bytes=9) == found
-    assert read_entry_up_to(remote, unknown, tmp_path, most_bytes=10) == b"0123456789"
+    assert folder_of(remote, tmp_path).read(unknown.path, unknown.size, 9) == found
+    assert folder_of(remote, tmp_path).read(unknown.path, unknown.size, 10) == b"0123456789"
 
 
 def test_a_file_too_large_to_be_hashed_is_an_error_at_once(tmp_path):
@@ -372,3 +371,24 @@ def test_every_path_becomes_one_that_the_ledger_can_keep(text):
         assert "\0" not in shown
         assert shown == text or entry.problem
     assert _entry(FoundFile(text + "x", 1, None), text + "x") != entry
+
+
+def test_a_listing_is_older_than_the_tick_of_its_youngest_file(tmp_path):
+    """A change after the reading gets another time then, and with it another token."""
+    for _ in range(5):
+        (tmp_path / "a.txt").write_text("new")
+        list_entries(folder(path="."), tmp_path)
+        assert time.time_ns() - (tmp_path / "a.txt").stat().st_ctime_ns >= TICK
+
+
+@pytest.mark.parametrize(
+    ("changed", "after", "trusted"),
+    [
+        (1_000_000_000_000_000_001, 0, True),
+        (1_000_000_000_000_000_001, -1, False),
+        (1_000_000_000_000_000_000, 1_999_999_999, False),
+        (1_000_000_000_000_000_000, 2_000_000_000, True),
+    ],
+)
+def test_a_file_whose_time_tells_too_little_has_no_token(changed, after, trusted):
+    assert (change_token(1, changed, 5, changed + after) is not None) is trusted

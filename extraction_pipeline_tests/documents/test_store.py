@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from extraction_pipeline.documents import store as store_module
 from extraction_pipeline.documents.identity import content_hash
 from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import StoreError
@@ -124,19 +125,23 @@ def test_damage_of_any_length_is_mended_by_putting_the_content_again(tmp_path, l
     assert store.get(digest) == b"the text"
 
 
-def test_what_is_missing_or_damaged_is_told(store, tmp_path):
+def test_what_is_missing_or_of_another_length_is_told(store):
     sound, missing = store.put(b"sound"), content_hash(b"never stored")
-    assert store.damaged([sound, missing]) == {missing}
-    assert store.damaged([]) == set()
+    other = store.put(b"something else")
+    assert store.incomplete({sound: 5, missing: 5, other: 5}) == {missing, other}
+    assert store.incomplete({sound: None, missing: None, other: None}) == {missing}
+    assert store.incomplete({}) == set()
     with pytest.raises(StoreError, match="64 hexadecimal"):
-        store.damaged(["../../etc/passwd"])
+        store.incomplete({"../../etc/passwd": 1})
 
 
-def test_damage_of_equal_length_is_told(tmp_path):
-    store = ContentStore(str(tmp_path))
-    digest = store.put(b"the text")
-    _only_file(tmp_path).write_bytes(b"the test")
-    assert store.damaged([digest]) == {digest}
+@pytest.mark.parametrize("listed_from", [0, 1000])
+def test_a_store_that_is_listed_answers_as_one_that_is_asked(store, monkeypatch, listed_from):
+    monkeypatch.setattr(store_module, "_LISTED_FROM", listed_from)
+    texts = [f"text {number}".encode() for number in range(40)]
+    sizes = {store.put(text): len(text) for text in texts}
+    wrong = {content_hash(b"never stored"): 12, **dict.fromkeys(list(sizes)[:3], 100)}
+    assert store.incomplete(dict(sorted({**sizes, **wrong}.items()))) == set(wrong)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
