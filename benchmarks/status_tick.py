@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from dagster import DagsterInstance
 from sqlalchemy import text
 
-from benchmarks.throughput import COLLECTION, write_documents
+from benchmarks.synthetic import COLLECTION, write_documents
 from benchmarks.unreliable_relay import Mood, unreliable_relay
 from extraction_pipeline.installation.stack import local_stack
 from extraction_pipeline.lifecycle.opening import open_pipeline
@@ -36,7 +36,7 @@ MOODS = (
 
 def measure(count: int, root: Path) -> list[list[str | int | float | None]]:
     """The seconds of one tick for each way of the provider."""
-    write_documents(root / "documents", count)
+    write_documents(root / "documents", 0, count)
     (root / "collections").mkdir()
     (root / "collections" / "bench.yaml").write_text(COLLECTION.format(folder=root / "documents"))
     os.environ["EXTRACTION_HOME"] = str(root / "home")

@@ -13,7 +13,7 @@ from extraction_pipeline.lifecycle.opening import endpoint_of
 from extraction_pipeline.lifecycle.recipes import build_request, recipe_of
 from extraction_pipeline.orchestration.assets import collection_assets
 from extraction_pipeline.orchestration.checks import collection_checks
-from extraction_pipeline.orchestration.jobs import ALL_JOBS
+from extraction_pipeline.orchestration.jobs import ALL_JOBS, scan_in_parts
 from extraction_pipeline.orchestration.nightly import nightly_refresh
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.orchestration.sensors import batch_status
@@ -41,7 +41,11 @@ def build_definitions(settings: Settings) -> Definitions:
     return Definitions(
         assets=[night, *(one for each in collections for one in collection_assets(each))],
         asset_checks=[collection_checks(each) for each in collections],
-        jobs=[*ALL_JOBS, nightly_schedule.job],
+        jobs=[
+            *ALL_JOBS,
+            scan_in_parts([one.name for one in collections], settings.scan_parts),
+            nightly_schedule.job,
+        ],
         sensors=[batch_status],
         schedules=[nightly_schedule],
         resources={"pipeline": PipelineResource()},

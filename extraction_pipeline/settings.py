@@ -82,6 +82,12 @@ class Settings(BaseSettings):
     read_unchanged: bool = Field(
         default=False, description="Let scans read files too that look as they were."
     )
+    scan_parts: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="How many parts `scan_in_parts` reads each source in, with a run for each.",
+    )
     resolve_grace_seconds: float = Field(
         default=120.0,
         ge=0,

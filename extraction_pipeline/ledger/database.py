@@ -22,6 +22,7 @@ from extraction_pipeline.ledger.unreachable import place_of, why_unreachable
 JOB_LOCK = 0x65787074
 CLAIM_LOCK = 0x65787063
 SCAN_LOCK = 0x65787073
+RECORD_LOCK = 0x65787065
 PRICE_LOCK = 0x65787070
 QUEUE_LOCK = 0x65787071
 JOB_ID_LOCK = 0x65787069
@@ -178,8 +179,12 @@ def _unlock(connection: Connection, job: int) -> None:
         raise
 
 
-def lock_until_commit(connection: Connection, kind: int, name: str) -> None:
-    """Wait for, and hold to the end of the transaction, the lock `name` of `kind`."""
+def lock_until_commit(
+    connection: Connection, kind: int, name: str, *, shared: bool = False
+) -> None:
+    """Wait for, and hold to the end of the transaction, the lock `name` of `kind`; `shared` with
+    others who take it so."""
+    function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     connection.execute(
-        text("SELECT pg_advisory_xact_lock(:kind, hashtext(:name))"), {"kind": kind, "name": name}
+        text(f"SELECT {function}(:kind, hashtext(:name))"), {"kind": kind, "name": name}
     )

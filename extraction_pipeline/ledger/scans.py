@@ -1,13 +1,15 @@
 """What a scan asks before it and says after it: the texts that the store must hold, what vanished.
 
 A scan writes nothing about an entry that it finds as it was. That it was seen is said once, by the
-time of the last scan of its collection.
+time of the last scan of its collection, or of its part of it.
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, text
+
+from extraction_pipeline.documents.parts import WHOLE, Part
 
 CHUNK = 5000
 
@@ -44,24 +46,30 @@ def read_again(connection: Connection, text_hashes: Sequence[str]) -> None:
 def end_scan(
     connection: Connection,
     collection: str,
+    part: Part,
     since: datetime,
     seen: Sequence[int],
     unlisted: Sequence[str],
 ) -> int:
-    """End the rows of entries that a complete listing did not show, and note the time of the scan.
+    """End the rows of entries of this part that a complete listing did not show, and note the time
+    of the scan.
 
     A row was shown if it was written since the scan began, its id is among those `seen` unchanged,
     or it lies below a folder, whose name ends in "/", that could not be listed. Returns how many
     of the others had a document; the rest were only ever problems.
     """
+    scanned = collection if part == WHOLE else part.key(collection)
     ended = connection.execute(
         text("""
             WITH ended AS (
                 UPDATE extraction.document_sources s
                 SET vanished_at = now(), last_seen_at = greatest(s.last_seen_at, (
-                    SELECT at FROM extraction.source_scans WHERE collection = :collection))
+                    SELECT max(at) FROM extraction.source_scans
+                    WHERE collection IN (:collection, :scanned)))
                 WHERE s.collection = :collection AND s.vanished_at IS NULL
                   AND s.last_seen_at < :since
+                  AND (:parts = 1 OR ('x' || lpad(left(md5(s.path), 7), 8, '0'))::bit(32)::int
+                       % :parts = :number - 1)
                   AND NOT EXISTS (SELECT FROM unnest(CAST(:seen AS bigint[])) AS k(id)
                                   WHERE k.id = s.id)
                   AND NOT EXISTS (SELECT FROM unnest(CAST(:unlisted AS text[])) AS f(path)
@@ -72,6 +80,9 @@ def end_scan(
         """),
         {
             "collection": collection,
+            "scanned": scanned,
+            "parts": part.parts,
+            "number": part.number,
             "since": since,
             "seen": list(seen),
             "unlisted": list(unlisted),
@@ -79,9 +90,9 @@ def end_scan(
     ).scalar_one()
     connection.execute(
         text("""
-            INSERT INTO extraction.source_scans (collection, at) VALUES (:collection, now())
+            INSERT INTO extraction.source_scans (collection, at) VALUES (:scanned, now())
             ON CONFLICT (collection) DO UPDATE SET at = excluded.at
         """),
-        {"collection": collection},
+        {"scanned": scanned},
     )
     return int(ended)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import orjson
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from extraction_pipeline.collections.collection import Collection, Identity
 from extraction_pipeline.crash_points import CrashPoint, crash_point
@@ -23,6 +23,7 @@ from extraction_pipeline.documents.identity import (
     content_hash,
     external_document_hash,
 )
+from extraction_pipeline.documents.parts import WHOLE, Part
 from extraction_pipeline.documents.readable import (
     ReadableText,
     ReadLimits,
@@ -96,22 +97,25 @@ class _Scanning:
     seen: "array[int]" = field(default_factory=lambda: array("q"))
 
 
-def scan(pipeline: Pipeline, collection: Collection) -> ScanReport:
-    """Read what is new or changed in the collection's source and register it.
+def scan(pipeline: Pipeline, collection: Collection, part: Part = WHOLE) -> ScanReport:
+    """Read what is new or changed in the collection's source, or a part of it, and register it.
 
-    Where the settings say so, what looks unchanged is read as well. One scan of a collection runs
-    at a time; a second one waits for the first. Raises `SourceError` if the source cannot be
-    listed.
+    Where the settings say so, what looks unchanged is read as well. One scan of a part runs at a
+    time, and none of the whole beside it; a second one waits for the first. Raises `SourceError`
+    if the source cannot be listed.
     """
     report = ScanReport(collection.name)
     with pipeline.engine.connect() as holder, holder.begin(), DocumentReader() as reader:
-        lock_until_commit(holder, SCAN_LOCK, collection.name)
+        lock_until_commit(holder, SCAN_LOCK, collection.name, shared=part != WHOLE)
+        if part != WHOLE:
+            lock_until_commit(holder, SCAN_LOCK, part.key(collection.name))
         # The clock of the database, because `last_seen_at` is written by it.
         started = holder.execute(text("SELECT clock_timestamp()")).scalar_one()
         base = collection.declared_in.parent
         listing = list_entries(collection.source, base)
-        report.skipped = listing.skipped
-        report.unmatched = listing.unmatched
+        if part.number == 1:  # they are counted once
+            report.skipped = listing.skipped
+            report.unmatched = listing.unmatched
         scanning = _Scanning(
             pipeline,
             collection,
@@ -121,11 +125,12 @@ def scan(pipeline: Pipeline, collection: Collection) -> ScanReport:
             report,
             everything=pipeline.settings.read_unchanged,
         )
-        for entries in _chunks(listing):
+        for entries in _chunks(entry for entry in listing if part.holds(entry.path)):
+            _require_lock(holder)
             _register_chunk(scanning, entries)
         with pipeline.engine.begin() as connection:
             report.vanished = scans.end_scan(
-                connection, collection.name, started, scanning.seen, listing.unlisted
+                connection, collection.name, part, started, scanning.seen, listing.unlisted
             )
     return report
 
@@ -137,6 +142,12 @@ def _lost_texts(pipeline: Pipeline, collection: Collection) -> dict[str, int | N
         for sizes in scans.stored_texts(connection, collection.name):
             lost |= {one: sizes[one] for one in pipeline.store.incomplete(sizes)}
     return lost
+
+
+def _require_lock(holder: Connection) -> None:
+    """Raise `DatabaseUnavailable` where the session that holds the scan's lock is gone: another
+    scan may be at work by now, and know more than this one."""
+    holder.execute(text("SELECT 1"))
 
 
 def _chunks(entries: Iterable[SourceEntry]) -> Iterator[list[SourceEntry]]:

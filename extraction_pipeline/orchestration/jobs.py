@@ -1,6 +1,7 @@
 """Jobs over scattered documents: unpartitioned runs that record exactly what they served."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dagster import (
     Config,
@@ -10,11 +11,14 @@ from dagster import (
     OpExecutionContext,
     job,
     op,
+    static_partitioned_config,
 )
 from dagster._core.definitions.metadata import RawMetadataValue
 from pydantic import Field
 
+from extraction_pipeline.documents.parts import Part, part_keys, part_of_key
 from extraction_pipeline.errors import (
+    ConfigurationError,
     DatabaseUnavailable,
     ExtractionPipelineError,
 )
@@ -63,10 +67,14 @@ TO_RESOLVE = frozenset(
 
 
 class ScanConfig(Config):
-    """Which collections to scan."""
+    """Which collections to scan, and which part of each."""
 
     collections: list[str] = Field(
         default_factory=list, description="Names of collections; empty for all."
+    )
+    part: int = Field(default=1, description="Number of the part to read, of so many `parts`.")
+    parts: int = Field(
+        default=1, description="How many parts a source is read in, each by a run of its own."
     )
 
 
@@ -112,11 +120,16 @@ def scan_documents(
     faults: list[str] = []
     codes: list[int] = []
     with pipeline.working() as opened:
+        if not 1 <= config.part <= config.parts:
+            raise ConfigurationError(
+                f"There is no part {config.part} of {config.parts}.",
+                remedy="Parts are counted from 1.",
+            )
         chosen = config.collections or sorted(opened.collections)
         for name in chosen:
             collection = opened.collection(name)
             try:
-                report = scan(opened, collection)
+                report = scan(opened, collection, Part(config.part, config.parts))
                 recorded = record_documents(opened, collection, recorder(context))
             except DatabaseUnavailable:
                 raise
@@ -276,6 +289,29 @@ def reconcile_with_ledger(
 def scan_collections() -> None:
     """Scan job."""
     scan_documents()
+
+
+def scan_in_parts(collections: Iterable[str], parts: int) -> JobDefinition:
+    """The scan with a partition for each part of each collection, so that a backfill of it reads a
+    source in several runs at once, on as many workers."""
+
+    @static_partitioned_config([key for name in collections for key in part_keys(name, parts)])
+    def config(key: str) -> dict[str, Any]:
+        name, part = part_of_key(key)
+        chosen = {"collections": [name], "part": part.number, "parts": part.parts}
+        return {"ops": {scan_documents.name: {"config": chosen}}}
+
+    @job(
+        name="scan_in_parts",
+        tags=OURS,
+        config=config,
+        description="Look for new, changed and vanished documents, with a run for each part of a "
+        "source. For the first scan of a large one: start a backfill of it.",
+    )
+    def of_parts() -> None:
+        scan_documents()
+
+    return of_parts
 
 
 @job(

@@ -12,6 +12,7 @@ from dagster import DagsterInstance, OpExecutionContext
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import answers, documents, jobs
+from extraction_pipeline.ledger.database import RECORD_LOCK, lock_until_commit
 from extraction_pipeline.ledger.records import jobs_of_extractions
 from extraction_pipeline.ledger.stages import Passed, Stage
 from extraction_pipeline.ledger.states import JobState
@@ -72,22 +73,34 @@ def recorder(context: OpExecutionContext) -> Recorder:
 
 
 def record_documents(pipeline: Pipeline, collection: Collection, to: Recorder) -> int:
-    """Add partitions and write the first stage's records for all documents that lack them."""
+    """Add partitions and write the first stage's records for all documents that lack them.
+
+    Several runs may read the parts of a source at once; one at a time writes for all.
+    """
     written = 0
     while True:
-        with pipeline.engine.connect() as connection:
-            rows = documents.unrecorded_documents(connection, collection.name, DOCUMENTS_AT_ONCE)
-        if not rows:
-            return written
-        hashes = [row.document_hash for row in rows]
-        add_documents(to.instance, collection.name, hashes)
-        crash_point(CrashPoint.PARTITIONS_ADDED)
-        written += to.write(
-            document_records(collection.name, rows, show_paths=collection.show_paths)
-        )
-        crash_point(CrashPoint.DOCUMENTS_NOT_MARKED)
-        with pipeline.engine.begin() as connection:
-            documents.mark_documents_recorded(connection, collection.name, hashes)
+        with pipeline.engine.begin() as holder:
+            lock_until_commit(holder, RECORD_LOCK, collection.name)
+            rows = documents.unrecorded_documents(holder, collection.name, DOCUMENTS_AT_ONCE)
+            if not rows:
+                return written
+            written += _record_documents(pipeline, collection, rows, to)
+
+
+def _record_documents(
+    pipeline: Pipeline,
+    collection: Collection,
+    rows: Sequence[documents.RecordableDocument],
+    to: Recorder,
+) -> int:
+    hashes = [row.document_hash for row in rows]
+    add_documents(to.instance, collection.name, hashes)
+    crash_point(CrashPoint.PARTITIONS_ADDED)
+    written = to.write(document_records(collection.name, rows, show_paths=collection.show_paths))
+    crash_point(CrashPoint.DOCUMENTS_NOT_MARKED)
+    with pipeline.engine.begin() as connection:
+        documents.mark_documents_recorded(connection, collection.name, hashes)
+    return written
 
 
 def record_submission(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
