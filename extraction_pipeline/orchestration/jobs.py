@@ -44,6 +44,8 @@ from extraction_pipeline.orchestration.recording import (
 )
 from extraction_pipeline.orchestration.resource import PipelineResource
 
+SOURCES = "sources"
+"""Pool of the runs that read sources: an instance may limit how many do at once."""
 JOB_KEY_TAG = "extraction/job_key"
 ATTEMPT_TAG = "extraction/attempt"
 WAITING = "waiting"
@@ -110,7 +112,10 @@ class ReconcileConfig(Config):
     )
 
 
-@op(description="Find new, changed and vanished documents, and record the readable ones.")
+@op(
+    pool=SOURCES,
+    description="Find new, changed and vanished documents, and record the readable ones.",
+)
 def scan_documents(
     context: OpExecutionContext, config: ScanConfig, pipeline: PipelineResource
 ) -> None:

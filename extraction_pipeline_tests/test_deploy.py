@@ -1,0 +1,325 @@
+"""The files of `deploy/`: they name what there is, run what there is, and hold no secret.
+
+Docker and Kubernetes are not needed: commands are parsed by the programs that they name, instance
+files are read by Dagster.
+"""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+import yaml
+from celery.bin.celery import celery
+from dagster import DagsterInstance, DefaultRunLauncher
+from dagster._cli import create_dagster_cli
+from dagster._config import process_config, resolve_to_config_type
+from dagster._core.instance.config import dagster_instance_config
+from dagster._daemon.cli import create_dagster_daemon_cli
+from dagster_celery.app import app
+from dagster_celery.launcher import CeleryRunLauncher
+from dagster_k8s import K8sRunLauncher
+from dagster_webserver.cli import create_dagster_webserver_cli
+
+from extraction_pipeline.cli.group import commands as extraction_pipeline
+from extraction_pipeline.orchestration.jobs import SOURCES, scan_documents
+from extraction_pipeline.settings import variables
+
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())
+VALUES: dict[str, Any] = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text())
+INSTANCES = {name: DEPLOY / name / "dagster.yaml" for name in ("compose", "kubernetes")}
+SHIPPED = yaml.safe_load((ROOT / "extraction_pipeline" / "dagster.yaml").read_text())
+EXAMPLE = dict(
+    line.split("=", 1)
+    for line in (DEPLOY / "compose" / "settings.env.example").read_text().splitlines()
+    if line and not line.startswith("#")
+)
+FILES = [path for path in DEPLOY.rglob("*") if path.is_file()]
+
+OTHERS = frozenset(
+    {
+        *("POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"),
+        *("MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"),
+        *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"),
+        *("AWS_DEFAULT_REGION", "CELERY_BROKER_URL", "RUN_NAMESPACE", "PYTHONPATH"),
+        *("DAGSTER_HOME", "DAGSTER_REDACT_USER_CODE_ERRORS"),
+    }
+)
+"""Variables of other programs: the database's image, the object store and its client, Dagster."""
+
+PROGRAMS: Mapping[str, click.Command] = {
+    "extraction-pipeline": extraction_pipeline,
+    "dagster": create_dagster_cli(),
+    "dagster-daemon": create_dagster_daemon_cli(),
+    "dagster-webserver": create_dagster_webserver_cli(),
+    "celery": celery,
+}
+
+CHART: Mapping[str, frozenset[str]] = {
+    "global": frozenset({"postgresqlSecretName", "serviceAccountName"}),
+    "serviceAccount": frozenset({"create"}),
+    "generatePostgresqlPasswordSecret": frozenset(),
+    "postgresql": frozenset(
+        {"enabled", "postgresqlHost", "postgresqlUsername", "postgresqlDatabase", "service"}
+    ),
+    "dagsterWebserver": frozenset(
+        {
+            *("replicaCount", "image", "enableReadOnly", "env", "envConfigMaps", "envSecrets"),
+            *("volumes", "volumeMounts"),
+        }
+    ),
+    "dagsterDaemon": frozenset(
+        {"enabled", "image", "env", "envConfigMaps", "envSecrets", "volumes", "volumeMounts"}
+    ),
+    "dagster-user-deployments": frozenset({"enabled", "enableSubchart", "deployments"}),
+    "runLauncher": frozenset({"type"}),
+    "telemetry": frozenset({"enabled"}),
+    "extraManifests": frozenset(),
+}
+"""Keys of the chart that are used, each read in its own values. Helm takes any other in silence."""
+
+OF_A_DEPLOYMENT = frozenset(
+    {
+        *("name", "image", "codeServerArgs", "port", "env", "envConfigMaps", "envSecrets"),
+        *("volumes", "volumeMounts", "includeConfigInLaunchedRuns", "initContainers"),
+        "readinessProbe",
+    }
+)
+
+
+def _ours() -> dict[str, dict[str, Any]]:
+    """Services of our own image."""
+    services: dict[str, dict[str, Any]] = COMPOSE["services"]
+    return {name: one for name, one in services.items() if "extraction-pipeline" in one["image"]}
+
+
+def _containers() -> Iterator[dict[str, Any]]:
+    """Containers of our own in the values of the chart."""
+    for deployment in VALUES["dagster-user-deployments"]["deployments"]:
+        yield from deployment["initContainers"]
+    for manifest in VALUES["extraManifests"]:
+        if manifest["kind"] == "Deployment":
+            yield from manifest["spec"]["template"]["spec"]["containers"]
+
+
+COMMANDS = [
+    *([str(word) for word in one["command"]] for one in _ours().values()),
+    *([str(word) for word in one["command"]] for one in _containers()),
+    ["dagster", "code-server", "start", "-p", "4266"]
+    + VALUES["dagster-user-deployments"]["deployments"][0]["codeServerArgs"],
+]
+
+
+MOUNTED = {"/opt/dagster/workspace.yaml": str(DEPLOY / "workspace.yaml")}
+"""Files of containers, where they come from."""
+
+
+def _parse(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
+    """Parse a command as its program does, and run nothing. Raises `click.UsageError`."""
+    context = command.make_context(command.name, list(words), parent=parent)
+    if command is celery:
+        context.obj = SimpleNamespace(app=app)
+    if isinstance(command, click.Group):
+        rest = [*context._protected_args, *context.args]
+        _, found, rest = command.resolve_command(context, rest)
+        assert found is not None
+        _parse(found, rest, context)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_is_one_that_its_program_takes(words: list[str]) -> None:
+    assert (Path(sys.prefix) / "bin" / words[0]).exists()
+    _parse(PROGRAMS[words[0]], [MOUNTED.get(word, word) for word in words[1:]])
+    if "-m" in words:
+        module = importlib.import_module(words[words.index("-m") + 1])
+        assert callable(module.defs)
+
+
+def test_a_command_with_a_slip_is_found() -> None:
+    with pytest.raises(click.UsageError):
+        _parse(PROGRAMS["dagster-webserver"], ["--readonly"])
+    with pytest.raises(click.UsageError):
+        _parse(extraction_pipeline, ["webhook"])
+
+
+def test_every_variable_is_a_setting_or_somebody_elses() -> None:
+    named = set(EXAMPLE)
+    for service in COMPOSE["services"].values():
+        named |= set(service.get("environment", {}))
+    for path in FILES:
+        named |= set(re.findall(r"\bEXTRACTION_[A-Z_]+\b", path.read_text()))
+        named |= set(re.findall(r"\{?env: ([A-Z_]+)", path.read_text()))
+    assert named <= variables() | OTHERS, named - variables() - OTHERS
+
+
+def test_what_instances_read_from_the_environment_is_set() -> None:
+    given = set(EXAMPLE).union(*(one.get("environment", {}) for one in _ours().values()))
+    asked = set(re.findall(r"env: ([A-Z_]+)", INSTANCES["compose"].read_text()))
+    assert asked <= given
+    assert "RUN_NAMESPACE" in (DEPLOY / "kubernetes" / "values.yaml").read_text()
+
+
+def test_the_services_are_those_of_production() -> None:
+    commands = {name: " ".join(map(str, one["command"])) for name, one in _ours().items()}
+    daemons = [name for name, words in commands.items() if words.startswith("dagster-daemon")]
+    assert len(daemons) == 1
+    assert COMPOSE["services"][daemons[0]]["deploy"]["replicas"] == 1
+    webservers = {name for name, words in commands.items() if "dagster-webserver" in words}
+    assert {name for name in webservers if "--read-only" in commands[name]} == {"reviewers"}
+    assert len(webservers) == 2
+    assert VALUES["dagsterWebserver"]["enableReadOnly"] is True
+    workspace = yaml.safe_load((DEPLOY / "workspace.yaml").read_text())
+    server = workspace["load_from"][0]["grpc_server"]
+    assert f"-p {server['port']}" in commands[server["host"]]
+
+
+def test_nothing_of_ours_is_kept_on_a_disk() -> None:
+    for name, service in _ours().items():
+        for volume in service["volumes"]:
+            assert volume.endswith(":ro"), (name, volume)
+        assert service["environment"]["EXTRACTION_STORE_URL"].startswith("s3://")
+    kinds = {next(key for key in one if key != "name") for one in _volumes()}
+    assert kinds == {"configMap"}
+
+
+def _volumes() -> list[dict[str, Any]]:
+    return [
+        *VALUES["dagsterWebserver"]["volumes"],
+        *VALUES["dagsterDaemon"]["volumes"],
+        *VALUES["dagster-user-deployments"]["deployments"][0]["volumes"],
+    ]
+
+
+def test_the_values_are_keys_of_the_chart() -> None:
+    assert VALUES.keys() <= CHART.keys()
+    for name, inside in VALUES.items():
+        if isinstance(inside, dict):
+            assert inside.keys() <= CHART[name], name
+    for deployment in VALUES["dagster-user-deployments"]["deployments"]:
+        assert deployment.keys() <= OF_A_DEPLOYMENT
+    pinned = re.search(r'"dagster==([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert pinned is not None
+    assert f"--version {pinned[1]} " in (DEPLOY / "kubernetes" / "values.yaml").read_text()
+
+
+def test_pods_of_the_chart_and_of_runs_agree() -> None:
+    launcher = yaml.safe_load(INSTANCES["kubernetes"].read_text())["run_launcher"]["config"]
+    (deployment,) = VALUES["dagster-user-deployments"]["deployments"]
+    for kind, there in (("envConfigMaps", "env_config_maps"), ("envSecrets", "env_secrets")):
+        assert [one["name"] for one in deployment[kind]] == launcher[there]
+    assert VALUES["global"]["serviceAccountName"] == launcher["service_account_name"]
+    mounts = {one["name"]: one["mountPath"] for one in deployment["volumeMounts"]}
+    assert mounts["collections"] == launcher["volume_mounts"][0]["mount_path"]
+    homes = [VALUES[part]["env"] for part in ("dagsterWebserver", "dagsterDaemon")]
+    for home in (*homes, deployment["env"]):
+        assert home == [{"name": "DAGSTER_HOME", "value": mounts["extraction-dagster"]}]
+    assert launcher["instance_config_map"] == "extraction-dagster"
+
+
+def test_no_file_holds_a_secret() -> None:
+    for name, value in EXAMPLE.items():
+        if re.search("PASSWORD|KEY|SECRET|DATABASE_URL|ROOT_USER", name):
+            assert value == "", name
+    for path in FILES:
+        found = re.findall(r"://[^\s/:@]+:([^\s/@]+)@|\b(sk-\w+|whsec_\w+)", path.read_text())
+        assert all(word in ("", "PASSWORD") for one in found for word in one), path
+
+
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
+    monkeypatch.setenv("EXTRACTION_DATABASE_URL", database_url)
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://127.0.0.1:9/0")
+    monkeypatch.setenv("RUN_NAMESPACE", "wards")
+
+
+@pytest.mark.usefixtures("surroundings")
+@pytest.mark.parametrize(
+    ("name", "launcher"), [("compose", CeleryRunLauncher), ("kubernetes", K8sRunLauncher)]
+)
+def test_dagster_takes_the_instance_and_finds_our_storage(
+    name: str, launcher: type[DefaultRunLauncher], tmp_path: Path
+) -> None:
+    config, _ = dagster_instance_config(str(INSTANCES[name].parent))
+    assert config["run_launcher"]["class"] == launcher.__name__
+    checked = process_config(
+        resolve_to_config_type(launcher.config_type()), config["run_launcher"]["config"]
+    )
+    assert checked.success, checked.errors
+    assert scan_documents.pool == SOURCES
+    assert config["concurrency"]["pools"]["default_limit"] > 0
+    # All but the launcher, which looks for its cluster, is made for real.
+    rest = yaml.safe_load(INSTANCES[name].read_text())
+    del rest["run_launcher"]
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(rest))
+    with DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert instance.get_runs_count() == 0
+        assert instance.run_monitoring_enabled
+        assert instance.get_concurrency_config().pool_config.default_pool_limit == 8
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_an_instance_differs_from_the_shipped_one_in_what_is_meant_alone(name: str) -> None:
+    here = yaml.safe_load(INSTANCES[name].read_text())
+    for part in ("run_retries", "sensors", "schedules", "retention", "telemetry"):
+        assert here[part] == SHIPPED[part], part
+    meant = {"start_timeout_seconds"}
+    for key, value in SHIPPED["run_monitoring"].items():
+        assert key in meant or here["run_monitoring"][key] == value, key
+    mine, theirs = here["storage"]["custom"], SHIPPED["storage"]["custom"]
+    assert {**mine, "config": 0} == {**theirs, "config": 0}
+
+
+@pytest.mark.long
+def test_the_wheel_is_all_that_a_container_needs(tmp_path: Path) -> None:
+    source, wheels, installed = tmp_path / "source", tmp_path / "wheels", tmp_path / "installed"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    copytree(
+        ROOT / "extraction_pipeline",
+        source / "extraction_pipeline",
+        ignore=ignore_patterns("__pycache__"),
+    )
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(wheels), str(source)],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = wheels.iterdir()
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+        packed.extractall(installed)
+    assert not any(name.startswith(("extraction_pipeline_tests", "benchmarks")) for name in names)
+    assert {f"extraction_pipeline/{one}" for one in ("dagster.yaml", "py.typed")} <= names
+    loaded = subprocess.run(
+        [
+            *(sys.executable, "-P", "-c"),
+            "import extraction_pipeline.definitions as found, extraction_pipeline.ledger.migrate;"
+            "found.defs().resolve_job_def('scan_in_parts'); print(found.__file__)",
+        ],
+        cwd=tmp_path,
+        env={**_plain_environment(), "PYTHONPATH": str(installed)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert loaded.stdout.strip().startswith(str(installed))
+
+
+def _plain_environment() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("EXTRACTION_", "DAGSTER_"))
+    }
