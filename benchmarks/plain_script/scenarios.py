@@ -11,15 +11,15 @@ DOCUMENTS = 6
 class Scenario:
     """One kind of trouble. The faults are the batch server's (`batch_server/faults/plan.py`).
 
-    `kill_when_accepted`: the program is killed (-9) once the server has a job. `at_once`: two of it
-    are started together. `once_more`: it is started again after its good end, with nothing new.
-    `pays_again`: some of its answers are of no use, so asking again is right.
+    `killed`: the program is killed (-9) once there is a job and a fault holds it at a call.
+    `at_once`: two of it are started together. `once_more`: it is started again after its good end,
+    with nothing new. `pays_again`: some of its answers are of no use, so asking again is right.
     """
 
     name: str
     what: str
     faults: tuple[Mapping[str, Any], ...] = ()
-    kill_when_accepted: bool = False
+    killed: bool = False
     at_once: bool = False
     once_more: bool = False
     pays_again: bool = False
@@ -35,7 +35,19 @@ SCENARIOS = (
         "killed",
         "killed (-9) between the provider's acceptance and its answer",
         (_create("hang", seconds=30),),
-        kill_when_accepted=True,
+        killed=True,
+    ),
+    Scenario(
+        "killed_waiting",
+        "killed (-9) while it asks how far the job is",
+        ({"kind": "hang", "call": "status", "seconds": 30, "first": 1},),
+        killed=True,
+    ),
+    Scenario(
+        "killed_taking",
+        "killed (-9) while it takes the results",
+        ({"kind": "hang", "call": "results", "seconds": 30, "first": 1},),
+        killed=True,
     ),
     Scenario("dropped", "the job is accepted and the connection drops", (_create("drop"),)),
     Scenario("error_500", "the job is accepted and answered 500", (_create("answer", status=500),)),

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -48,7 +49,7 @@ class PlainScript:
     def start(self) -> "subprocess.Popen[bytes]":
         """See `Subject`."""
         module = "benchmarks.plain_script.script"
-        return _quiet([sys.executable, "-m", module, *self._arguments], dict(os.environ))
+        return quiet([sys.executable, "-m", module, *self._arguments], dict(os.environ))
 
     def records(self) -> list[str]:
         """See `Subject`."""
@@ -62,9 +63,14 @@ class PlainScript:
 
 
 class Pipeline:
-    """`extraction-pipeline run --wait`, with an embedded PostgreSQL in its home."""
+    """`extraction-pipeline run --wait`, with an embedded PostgreSQL in its home.
 
-    def __init__(self, folder: Path, documents: Path, base_url: str) -> None:
+    `more` are settings beside those, or in place of them.
+    """
+
+    def __init__(
+        self, folder: Path, documents: Path, base_url: str, more: Mapping[str, str] | None = None
+    ) -> None:
         self._exported = folder / "records.jsonl"
         collections = folder / "collections"
         collections.mkdir()
@@ -82,24 +88,26 @@ class Pipeline:
             "EXTRACTION_POLL_SECONDS": POLL_SECONDS,
             "EXTRACTION_POLL_MAX_SECONDS": "1",
             "EXTRACTION_RESOLVE_GRACE_SECONDS": "2",
+            **(more or {}),
         }
 
     def start(self) -> "subprocess.Popen[bytes]":
         """See `Subject`."""
-        return _quiet([*_COMMAND, "run", "--collection", "letters", "--wait"], self._environment)
+        return quiet([*_COMMAND, "run", "--collection", "letters", "--wait"], self._environment)
 
     def records(self) -> list[str]:
         """See `Subject`."""
-        self._told("export", "--collection", "letters", "--output", str(self._exported))
+        self.tell("export", "--collection", "letters", "--output", str(self._exported))
         rows = self._exported.read_bytes().splitlines()
         return [str(orjson.loads(row)["document_hash"]) for row in rows]
 
     def explained(self) -> int:
         """See `Subject`."""
-        counts = orjson.loads(self._told("status", "--json"))["collections"]["letters"]
+        counts = orjson.loads(self.tell("status", "--json"))["collections"]["letters"]
         return int(counts["invalid"] + counts["failed"] + counts["unreadable"])
 
-    def _told(self, *words: str) -> bytes:
+    def tell(self, *words: str) -> bytes:
+        """Run another command of it; what that prints."""
         return subprocess.run(
             [*_COMMAND, *words], env=self._environment, check=True, capture_output=True
         ).stdout
@@ -108,7 +116,8 @@ class Pipeline:
 _COMMAND = (sys.executable, "-m", "extraction_pipeline.cli")
 
 
-def _quiet(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+def quiet(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    """Start a program of whose output nothing is shown."""
     return subprocess.Popen(
         command,
         env=environment,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from extraction_pipeline.batch_server.answers import RULES_MODEL_PREFIX, Answer, Answered
 from extraction_pipeline.batch_server.baseline import empty_instance, extract
 from extraction_pipeline.batch_server.chat import error_body
+from extraction_pipeline.batch_server.schema_names import schema_name
 
 CHARACTERS_PER_TOKEN = 4
 """A usual estimate; rules count no tokens."""
@@ -77,10 +78,13 @@ class RulesAnswerer:
 def _value(asked: _NamedSchema, document: str) -> object:
     """What the rules find; for what there are no rules, the honest answer that states nothing.
 
+    A client may name every schema alike: then its title or its properties tell which one it is.
     A property that the rules do not know is filled in like that too, so that one with a single
     permitted value (a client's mark on its request) comes back with it.
     """
     found = extract(asked.name, document)
+    if found is None:
+        found = extract(schema_name(asked.json_schema), document)
     if found is None:
         return empty_instance(asked.json_schema)
     properties = asked.json_schema.get("properties")

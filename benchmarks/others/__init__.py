@@ -1,0 +1,1 @@
+"""The same documents through other tools and through the pipeline: `python -m benchmarks.others`"""
