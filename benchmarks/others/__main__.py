@@ -42,7 +42,7 @@ from benchmarks.others.watching import Watch
 from benchmarks.plain_script.outcomes import Outcome, batch_server, count, outcome, statistics
 from benchmarks.plain_script.scenarios import DOCUMENTS, SCENARIOS, Scenario
 from benchmarks.plain_script.subjects import Subject
-from benchmarks.throughput import write_documents
+from benchmarks.synthetic import write_documents
 
 PIPELINE = "pipeline"
 LEFT_OUT = {
@@ -164,7 +164,7 @@ def _begin(
 def _speed(documents: int, subject_of: SubjectOf) -> Speed:
     with TemporaryDirectory(prefix="extraction-others-") as root:
         folder = Path(root)
-        write_documents(folder / "documents", documents)
+        write_documents(folder / "documents", 0, documents)
         with batch_server(folder) as url:
             subject = subject_of(folder, folder / "documents", f"{url}/v1")
             started = time.perf_counter()

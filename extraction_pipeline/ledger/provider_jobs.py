@@ -8,13 +8,17 @@ from sqlalchemy import Connection, text
 
 
 def under_way(connection: Connection, provider: str, base_url: str) -> tuple[int, int]:
-    """(jobs, payload bytes) that a provider has, or may have, and is not done with."""
+    """(jobs, payload bytes) that a provider has, or may have, and is not done with.
+
+    Those that are held for a person do not count, for they may be held for ever: a limit that is
+    passed by them is told by the provider, and waited for.
+    """
     row = connection.execute(
         text("""
             SELECT count(*) AS jobs, coalesce(sum(payload_bytes), 0) AS bytes
             FROM extraction.batch_jobs
             WHERE provider = :provider AND base_url = :base_url
-              AND state IN ('submitting', 'unresolved', 'held', 'submitted')
+              AND state IN ('submitting', 'unresolved', 'submitted')
         """),
         {"provider": provider, "base_url": base_url},
     ).one()

@@ -9,8 +9,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from extraction_pipeline.documents.parts import WHOLE, Part
-
 CHUNK = 5000
 
 
@@ -46,19 +44,20 @@ def read_again(connection: Connection, text_hashes: Sequence[str]) -> None:
 def end_scan(
     connection: Connection,
     collection: str,
-    part: Part,
+    scanned: str,
+    number: int,
+    parts: int,
     since: datetime,
     seen: Sequence[int],
     unlisted: Sequence[str],
 ) -> int:
-    """End the rows of entries of this part that a complete listing did not show, and note the time
-    of the scan.
+    """End the rows of entries of a collection, or of one of its `parts`, that a complete listing
+    did not show, and note the time of the scan under the name of what was `scanned`.
 
     A row was shown if it was written since the scan began, its id is among those `seen` unchanged,
     or it lies below a folder, whose name ends in "/", that could not be listed. Returns how many
     of the others had a document; the rest were only ever problems.
     """
-    scanned = collection if part == WHOLE else part.key(collection)
     ended = connection.execute(
         text("""
             WITH ended AS (
@@ -81,8 +80,8 @@ def end_scan(
         {
             "collection": collection,
             "scanned": scanned,
-            "parts": part.parts,
-            "number": part.number,
+            "parts": parts,
+            "number": number,
             "since": since,
             "seen": list(seen),
             "unlisted": list(unlisted),

@@ -3,21 +3,29 @@ documents: `releasing`). Each decision is kept with its reason."""
 
 from collections.abc import Sequence
 
+from sqlalchemy import Connection
+
 from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger import items, jobs, provider_jobs, readings, second_batches
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
-from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer
+from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer, StuckReason
 from extraction_pipeline.lifecycle.adoption import mark_submitted
 from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.watching import jobs_to_look_at
 from extraction_pipeline.providers.base import FailureKind, JobStatus
 from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http_failures import safe_code
 
 OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
+ENDED_BY_A_PERSON = (*OF_UNKNOWN_FATE, JobState.SUBMITTED, JobState.ENDED)
+WITHOUT_AN_END = frozenset(
+    {StuckReason.OVER_BUDGET, StuckReason.NOT_MOVING, StuckReason.CALLS_FAIL}
+)
+"""Reasons for which a job that is not held may never come to an end by itself."""
 
 
 @calls_kept()
@@ -151,18 +159,19 @@ def cancel(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> str:
 
 
 def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
-    """Let the members of a held job that have no answer end with a counted attempt, so that they
-    may be asked about again; returns how many. What has been answered is published, and so is what
-    comes after all, where no other answer was published by then.
+    """Let the members of a held or stuck job that have no answer end with a counted attempt, so
+    that they may be asked about again; returns how many. What has been answered is published, and
+    so is what comes after all, where no other answer was published by then.
 
-    Raises `LedgerError` for a job that is not held.
+    Raises `LedgerError` for a job that is on its way.
     """
     with job_lock(pipeline.engine, job_id) as held, pipeline.engine.begin() as connection:
         job = jobs.job_by_id(connection, job_id)
-        if not held or job.state is not JobState.HELD:
+        if not held or not _may_be_given_up(connection, pipeline, job):
             raise LedgerError(
                 f"Job {job.job_key} is {job.state.value}, or another run is at work on it.",
-                remedy="Only a job that is held can be given up.",
+                remedy="Only a job can be given up that is held, or that the check nothing_stuck "
+                "names because it does not move, is over its waiting budget or cannot be reached.",
             )
         ended = items.fail_job_items(
             connection, job.id, FailureKind.TRANSPORT.value, NoAnswer.GIVEN_UP.value
@@ -183,6 +192,18 @@ def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
             details={"requests": ended, "reason": reason},
         )
     return ended
+
+
+def _may_be_given_up(connection: Connection, pipeline: Pipeline, job: jobs.JobRow) -> bool:
+    if job.state not in ENDED_BY_A_PERSON:
+        return False
+    collection = pipeline.collections.get(job.collection)
+    if job.state is JobState.HELD or collection is None:
+        return job.state is JobState.HELD
+    stuck = jobs_to_look_at(connection, pipeline, collection)
+    return any(
+        one.job_key == job.job_key and not WITHOUT_AN_END.isdisjoint(one.reasons) for one in stuck
+    )
 
 
 def _of_provider(pipeline: Pipeline, job: jobs.JobRow, provider_job_id: str) -> JobStatus:

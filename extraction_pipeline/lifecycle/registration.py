@@ -130,7 +130,14 @@ def scan(pipeline: Pipeline, collection: Collection, part: Part = WHOLE) -> Scan
             _register_chunk(scanning, entries)
         with pipeline.engine.begin() as connection:
             report.vanished = scans.end_scan(
-                connection, collection.name, part, started, scanning.seen, listing.unlisted
+                connection,
+                collection.name,
+                collection.name if part == WHOLE else part.key(collection.name),
+                part.number,
+                part.parts,
+                started,
+                scanning.seen,
+                listing.unlisted,
             )
     return report
 

@@ -4,6 +4,9 @@ The provider keeps what it answered for some weeks, and to read it again costs n
 same bytes will do: where each answer lies in them, and its hash, are in the ledger.
 """
 
+import hashlib
+
+from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import answers, jobs
 from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
@@ -11,6 +14,7 @@ from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.scratch import scratch_file
 from extraction_pipeline.providers.errors import ProviderError
 
+CHUNK_BYTES = 2**20
 BACKUP = "Restore the store from a backup."
 
 
@@ -21,8 +25,7 @@ def restore_results(pipeline: Pipeline, job: jobs.JobRow) -> int:
     """
     with pipeline.engine.connect() as connection:
         fetched = answers.result_files(connection, job.id)
-    lost = pipeline.store.damaged({file.content_hash for file in fetched})
-    gone = [file for file in fetched if file.content_hash in lost]
+    gone = [file for file in fetched if not _holds(pipeline.store, file.content_hash)]
     if not gone:
         return 0
     require_no_pause(pipeline, job.provider)
@@ -37,6 +40,17 @@ def restore_results(pipeline: Pipeline, job: jobs.JobRow) -> int:
             remedy=BACKUP,
         ) from None
     return len(gone)
+
+
+def _holds(store: ContentStore, content_hash: str) -> bool:
+    try:
+        with store.open(content_hash) as stored:
+            digest = hashlib.sha256()
+            while chunk := stored.read(CHUNK_BYTES):
+                digest.update(chunk)
+    except StoreError:
+        return False
+    return digest.hexdigest() == content_hash
 
 
 def _fetch_again(pipeline: Pipeline, job: jobs.JobRow, file: answers.FetchedFile) -> None:

@@ -70,10 +70,14 @@ _STUCK: dict[StuckReason, str] = {
     StuckReason.UNRESOLVED: "Whether the provider has it is not known: the sensor searches for it, "
     "and nothing is sent again before that is known.",
     StuckReason.OVER_BUDGET: "Open for longer than the waiting_budget in the YAML: look at the "
-    "provider; it is not sent again by itself. The job cancel_batch stops it.",
+    "provider; it is not sent again by itself. The job cancel_batch stops it, give_up_batch lets "
+    "its documents be asked about again.",
     StuckReason.NOT_MOVING: "The provider has said the same of it for half of the waiting_budget: "
-    "look there; the job cancel_batch stops it.",
-    StuckReason.CALLS_FAIL: "Calls about it keep failing: look at the sensor's log for the cause.",
+    "look there; the job cancel_batch stops it, give_up_batch lets its documents be asked about "
+    "again.",
+    StuckReason.CALLS_FAIL: "Calls about it keep failing: look at the sensor's log for the cause. "
+    "Where it can never be reached again, the job give_up_batch lets its documents be asked about "
+    "again.",
     StuckReason.NOT_LOOKED_AT: "No process has looked at it for an hour: start `dev` or the "
     "daemon, and switch on the sensor batch_status.",
     StuckReason.ACCOUNT_PAUSED: "The provider tells this account to wait, again and again: check "

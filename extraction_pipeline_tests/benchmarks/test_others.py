@@ -14,14 +14,14 @@ from benchmarks.others.environments import NotInstalled, Tool, python_of
 from benchmarks.others.programs.settings import PREFIX, Fair, fair, tell
 from benchmarks.others.subjects import ROOT, Other
 from benchmarks.others.watching import Watch
-from benchmarks.throughput import write_documents
+from benchmarks.synthetic import write_documents
 
 PROGRAMS = ROOT / "benchmarks" / "others" / "programs"
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[Fair]:
-    write_documents(tmp_path / "documents", 3)
+    write_documents(tmp_path / "documents", 0, 3)
     yield Fair(
         documents=tmp_path / "documents",
         base_url="http://127.0.0.1:1/v1",

@@ -3,6 +3,7 @@
 import pytest
 import requests
 
+from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger.deliveries import Delivery, keep
 from extraction_pipeline.ledger.states import AuditEvent, DeliveryOutcome, JobState
 from extraction_pipeline.lifecycle.decisions import adopt, give_up
@@ -191,3 +192,23 @@ def test_the_announcement_of_its_end_brings_the_next_look_forward(
             assert len(driven.finished(job_id).published) == 1
     assert outcome is DeliveryOutcome.SETTLED
     assert poll_due(driven.pipeline, ACTOR, 10, seconds=5) == []
+
+
+@pytest.mark.parametrize("state", [JobState.SUBMITTED, JobState.ENDED])
+def test_a_job_that_can_never_be_read_is_given_up_by_a_person_and_one_on_its_way_is_not(
+    driven: Driven, workplace: Workplace, proxy: Proxy, state: JobState
+) -> None:
+    workplace.write(2)
+    (job_id,) = driven.submitted()
+    if state is JobState.ENDED:
+        driven.ended(job_id)
+    with pytest.raises(LedgerError, match="Only a job can be given up that"):
+        give_up(driven.pipeline, job_id, ACTOR, REASON)
+    driven.execute(
+        "UPDATE extraction.batch_jobs SET failing_since = now() - interval '2 hours'"
+        " WHERE id = :job",
+        job=job_id,
+    )
+    assert give_up(driven.pipeline, job_id, ACTOR, REASON) == 2
+    (again,) = driven.submit().submitted
+    assert len(driven.finished(again).published) == 2

@@ -227,6 +227,10 @@ def test_results_that_the_store_lost_are_fetched_once_more_and_only_the_same_wil
     job_id = collected(driven, workplace, 3)
     ((results,),) = driven.rows("SELECT content_hash FROM extraction.result_files")
     (place,) = (workplace.root / "home" / "store").rglob(results)
+    place.write_bytes(bytes(place.stat().st_size))
+    with pytest.raises(StoreError):
+        driven.publish(job_id)
+    driven.collect(job_id)
     place.unlink()
     with pytest.raises(StoreError):
         driven.publish(job_id)

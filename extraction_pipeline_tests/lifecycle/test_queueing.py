@@ -109,3 +109,16 @@ def test_a_job_refused_for_its_size_is_made_again_as_smaller_ones(
         ("released", None, "too_large_for_provider"): released,
     }
     assert [driven.creates(job_id) for job_id in report.submitted] == [1] * len(report.submitted)
+
+
+def test_a_job_that_is_held_for_a_person_keeps_no_place(
+    driven: Driven, workplace: Workplace
+) -> None:
+    workplace.write(2)
+    driven = limited(driven, ProviderLimits(1, 1_000_000, None, jobs_at_once=1))
+    driven.scan()
+    report = driven.submit()
+    driven.execute(
+        "UPDATE extraction.batch_jobs SET state = 'held' WHERE id = :job", job=report.submitted[0]
+    )
+    assert driven.resolve(report.waiting[0]).state is JobState.SUBMITTED
