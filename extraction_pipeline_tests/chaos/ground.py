@@ -193,6 +193,17 @@ class Ground:
         """The steps, in this process."""
         return Work(self.pipeline, self.instance, collection)
 
+    @contextmanager
+    def failing(self, fault: Mapping[str, object] | None) -> Iterator[None]:
+        """Let the provider have this fault, if any."""
+        if fault is None:
+            yield
+            return
+        where = f"{self.world.root_url}/faults"
+        requests.put(where, json={"faults": [fault]}, timeout=10).raise_for_status()
+        yield
+        requests.put(where, json={"faults": []}, timeout=10).raise_for_status()
+
     def dies_at(
         self, point: CrashPoint, collection: str, step: Step, environment: Mapping[str, str]
     ) -> bool:

@@ -3,8 +3,7 @@
 Field reports 1, 2, 4 and 11. A point that no process comes by is a defect of its own.
 """
 
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -22,8 +21,9 @@ WITH_FILES = (ProviderName.OPENAI, ProviderName.GEMINI)
 LISTING = tuple(one for one in PROVIDERS if one is not ProviderName.INFRAI)
 """Providers that can be searched; the other one is asked again under the same key."""
 CLEANING = {"EXTRACTION_DELETE_AT_PROVIDER": "true"}
-NOWHERE = {"EXTRACTION_ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
-SILENCE = "EXTRACTION_ANTHROPIC_BASE_URL"
+REFUSED = {"kind": "answer", "call": "create", "status": 404, "page": True}
+DROPPED = {"kind": "drop", "call": "create"}
+"""Faults that a create call meets."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Death:
     step: Step
     providers: tuple[ProviderName, ...] = PROVIDERS
     environment: Mapping[str, str] = field(default_factory=dict)
+    fault: Mapping[str, object] | None = None
     fresh: bool = False
     before: Step | None = None
     everywhere: bool = False
@@ -90,8 +91,8 @@ DEATHS = (
     Death(P.CHOSEN_NOT_COMMITTED, Work.publish, before=Work.collect_late),
     Death(P.JOB_ID_WRITTEN, Work.submit, fresh=True, before=Work.publish, everywhere=True),
     Death(P.LOOKED_LAST, Work.submit, (ProviderName.ANTHROPIC,), fresh=True),
-    Death(P.CREATE_REFUSED, Work.submit, (ProviderName.ANTHROPIC,), NOWHERE, fresh=True),
-    Death(P.CREATE_UNKNOWN, Work.submit, (ProviderName.ANTHROPIC,), {SILENCE: ""}, fresh=True),
+    Death(P.CREATE_REFUSED, Work.submit, (ProviderName.ANTHROPIC,), fault=REFUSED, fresh=True),
+    Death(P.CREATE_UNKNOWN, Work.submit, (ProviderName.ANTHROPIC,), fault=DROPPED, fresh=True),
 )
 
 
@@ -104,18 +105,9 @@ def deaths_at(provider: ProviderName) -> list[Death]:
     ]
 
 
-@pytest.fixture(scope="module")
-def silence() -> Iterator[str]:
-    """A server that takes connections and never says a word."""
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen(8)
-        yield f"http://127.0.0.1:{silent.getsockname()[1]}"
-
-
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_job_whose_every_process_dies_comes_to_the_same_end(
-    ground: Ground, silence: str, provider: ProviderName
+    ground: Ground, provider: ProviderName
 ) -> None:
     name = f"{provider}_notes"
     work = ground.work(name)
@@ -126,8 +118,8 @@ def test_a_job_whose_every_process_dies_comes_to_the_same_end(
                 work.scan()
         if death.before is not None:
             death.before(work)
-        environment = {key: value or silence for key, value in death.environment.items()}
-        reached = ground.dies_at(death.point, name, death.step, environment)
+        with ground.failing(death.fault):
+            reached = ground.dies_at(death.point, name, death.step, death.environment)
         assert reached, f"{death.point} is never reached"
     work.everything()
     assert not any(ground.counts().values()), ground.counts()

@@ -29,7 +29,14 @@ COMES_BACK: Sequence[tuple[Sequence[Step], Step, Sequence[CrashPoint]]] = (
     (
         _REGISTERED,
         Work.submit,
-        (P.INTENT_COMMITTED, P.PAYLOAD_WRITTEN, P.UPLOADED, P.CREATE_DUE, P.CREATE_ACCEPTED),
+        (
+            P.INTENT_COMMITTED,
+            P.PAYLOAD_WRITTEN,
+            P.UPLOADED,
+            P.CREATE_DUE,
+            P.LOOKED_LAST,
+            P.CREATE_ACCEPTED,
+        ),
     ),
     ((*_REGISTERED, Work.submit), Work.record_submission, (P.SUBMISSION_NOT_MARKED,)),
     (_SENT, Work.poll, (P.READING_MADE,)),
@@ -39,7 +46,7 @@ COMES_BACK: Sequence[tuple[Sequence[Step], Step, Sequence[CrashPoint]]] = (
 )
 """What is done before, the step that is cut off, and where."""
 
-OF_THE_CALL = frozenset({P.CREATE_DUE, P.CREATE_ACCEPTED})
+OF_THE_CALL = frozenset({P.CREATE_DUE, P.LOOKED_LAST, P.CREATE_ACCEPTED})
 """Points at which it matters what the create call carries."""
 
 
