@@ -5,24 +5,29 @@ has a planned event for each partition, without which a failed document would no
 the run's one event with all its partitions is taken, and written as the same rows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from dagster import DagsterEventType
 from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.events.log import EventLogEntry
-from dagster._serdes import ConfigurableClassData
+from dagster._serdes import ConfigurableClassData, serialize_value
 from dagster_postgres import PostgresEventLogStorage
 from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_config
 
 from extraction_pipeline.dagster_storage.event_rows import EventRow, copy_rows, hold_assets
-from extraction_pipeline.dagster_storage.event_text import planned_texts, text_of
+from extraction_pipeline.dagster_storage.event_text import plain_text, planned_texts
+from extraction_pipeline.dagster_storage.plain_record import Origin, PlainRecord, entry_of
 from extraction_pipeline.dagster_storage.tested_versions import require_tested_versions
 
 ROWS_AT_ONCE = 2000
 """In a transaction, during which no other one writes events of the same asset."""
+
+Entry = Callable[[], EventLogEntry]
+"""The event of a row, made only where it is asked for."""
 
 IN_BULK = frozenset(
     {
@@ -68,43 +73,61 @@ class BulkEventLogStorage(PostgresEventLogStorage):
         if _planned_subset(event) is None:
             super().store_event(event)
         else:
-            self._store([event])
+            self._store(self._rows(event))
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """Store events in bulk where all are of a kind that can be."""
         if all(event.dagster_event_type in IN_BULK for event in events):
-            self._store(events)
+            self._store(one for event in events for one in self._rows(event))
         else:
             super().store_event_batch(events)
+
+    def store_plain(self, records: Iterable[tuple[PlainRecord, float]], origin: Origin) -> None:
+        """Store records of one step, each with its time in seconds since 1970."""
+        self._store(
+            (
+                EventRow(
+                    run_id=origin.run_id,
+                    text=plain_text(record, origin, timestamp),
+                    kind=record.kind.value,
+                    timestamp=datetime.fromtimestamp(timestamp, UTC).replace(tzinfo=None),
+                    step_key=origin.step_key,
+                    asset_key=record.asset_key.to_string(),
+                    partition=str(record.partition),
+                ),
+                partial(_entry_of_plain, record, origin, timestamp),
+            )
+            for record, timestamp in records
+        )
 
     def dispose(self) -> None:
         """Close what is idle. Another instance of this process opens anew what it needs."""
         super().dispose()
         self._engine.dispose()
 
-    def _store(self, events: Iterable[EventLogEntry]) -> None:
-        pairs = ((event, row) for event in events for row in self._rows(event))
-        while chunk := list(islice(pairs, ROWS_AT_ONCE)):
+    def _store(self, rows: Iterable[tuple[EventRow, Entry]]) -> None:
+        remaining = iter(rows)
+        while chunk := list(islice(remaining, ROWS_AT_ONCE)):
             with self.index_transaction() as connection:
-                hold_assets(connection, (row.asset_key for _, row in chunk))
-                ids = copy_rows(connection, [row for _, row in chunk])
-                for event, event_id in _last_of_each(chunk, ids):
-                    self._store_asset_event(connection, event, event_id)
+                hold_assets(connection, (row.asset_key for row, _ in chunk))
+                ids = copy_rows(connection, [row for row, _ in chunk])
+                for entry, event_id in _last_of_each(chunk, ids):
+                    self._store_asset_event(connection, entry(), event_id)
 
-    def _rows(self, event: EventLogEntry) -> Iterator[EventRow]:
+    def _rows(self, event: EventLogEntry) -> Iterator[tuple[EventRow, Entry]]:
         told = event.get_dagster_event()
         asset_key = told.asset_key
         assert asset_key is not None
         subset = _planned_subset(event)
         pairs: Iterable[tuple[str | None, str]] = (
-            [(told.partition, text_of(event))]
+            [(told.partition, serialize_value(event))]
             if subset is None
-            else planned_texts(event, iter(subset.get_partition_keys()))
+            else planned_texts(event, subset.get_partition_keys())
         )
         timestamp: datetime = self._event_insert_timestamp(event)  # type: ignore[no-untyped-call]
         tags = tuple(self._tags_for_asset_event(event).items())
         for partition, text in pairs:
-            yield EventRow(
+            row = EventRow(
                 run_id=event.run_id,
                 text=text,
                 kind=told.event_type_value,
@@ -114,6 +137,11 @@ class BulkEventLogStorage(PostgresEventLogStorage):
                 partition=partition or None,
                 tags=tags,
             )
+            yield row, lambda: event
+
+
+def _entry_of_plain(record: PlainRecord, origin: Origin, timestamp: float) -> EventLogEntry:
+    return entry_of(record.as_dagster(), origin, timestamp)
 
 
 def _planned_subset(event: EventLogEntry) -> Any:
@@ -125,11 +153,11 @@ def _planned_subset(event: EventLogEntry) -> Any:
 
 
 def _last_of_each(
-    chunk: Sequence[tuple[EventLogEntry, EventRow]], ids: Sequence[int]
-) -> list[tuple[EventLogEntry, int]]:
+    chunk: Sequence[tuple[EventRow, Entry]], ids: Sequence[int]
+) -> list[tuple[Entry, int]]:
     """The last event of each asset and kind: what the row of an asset is written from, in order."""
     last = {
-        (row.asset_key, row.kind): (event, event_id)
-        for (event, row), event_id in zip(chunk, ids, strict=True)
+        (row.asset_key, row.kind): (entry, event_id)
+        for (row, entry), event_id in zip(chunk, ids, strict=True)
     }
     return sorted(last.values(), key=lambda one: one[1])

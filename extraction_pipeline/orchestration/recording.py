@@ -11,6 +11,7 @@ from dagster import DagsterInstance, OpExecutionContext
 
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.crash_points import CrashPoint, crash_point
+from extraction_pipeline.dagster_storage.plain_record import PlainRecord
 from extraction_pipeline.ledger import answers, documents, jobs
 from extraction_pipeline.ledger.database import RECORD_LOCK, lock_until_commit
 from extraction_pipeline.ledger.records import jobs_of_extractions
@@ -32,7 +33,7 @@ from extraction_pipeline.orchestration.records import (
 
 DOCUMENTS_AT_ONCE = 5000
 
-Describe = Callable[[jobs.JobRow, Iterable[answers.RecordRow]], Iterator[Record]]
+Describe = Callable[[jobs.JobRow, Iterable[answers.RecordRow]], Iterator[PlainRecord]]
 
 DESCRIBE: Mapping[Stage, Describe] = {
     Stage.SUBMISSIONS: submission_records,
@@ -162,7 +163,7 @@ def _write_lacking(
     return to.write(
         record
         for partition, record in records.items()
-        if said.get(partition) != record.metadata[CONTENT_NAMED[stage]].value
+        if said.get(partition) != record.metadata[CONTENT_NAMED[stage]]
     )
 
 

@@ -1,21 +1,13 @@
 """What each materialization says: typed metadata from the ledger's rows. Pure, and no contents."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from decimal import Decimal
 
-from dagster import (
-    AssetMaterialization,
-    AssetObservation,
-    MetadataValue,
-)
-from dagster._core.definitions.metadata import RawMetadataValue
-
+from extraction_pipeline.dagster_storage.plain_record import Plain, PlainRecord, RecordKind
 from extraction_pipeline.ledger.answers import RecordRow
 from extraction_pipeline.ledger.documents import RecordableDocument
 from extraction_pipeline.ledger.jobs import JobRow
 from extraction_pipeline.ledger.states import DocumentState, ItemState
-from extraction_pipeline.orchestration.event_log import Record
 from extraction_pipeline.orchestration.partitions import (
     documents_asset,
     extraction_key,
@@ -25,14 +17,14 @@ from extraction_pipeline.orchestration.partitions import (
 )
 from extraction_pipeline.prices.price_list import exact
 
-Metadata = dict[str, RawMetadataValue]
+Metadata = dict[str, Plain]
 
 ENDED_WITHOUT_RECORD = frozenset({ItemState.FAILED, ItemState.RELEASED, ItemState.SUPERSEDED})
 
 
 def document_records(
     collection: str, documents: Iterable[RecordableDocument], *, show_paths: bool
-) -> Iterator[Record]:
+) -> Iterator[PlainRecord]:
     """A materialization for every readable document, and an observation with the reason for every
     unreadable one: it was seen, and did not pass."""
     for document in sorted(documents, key=lambda one: one.state is DocumentState.UNREADABLE):
@@ -51,26 +43,25 @@ def document_records(
                 "text_hash": document.text_hash,
                 "sources": document.source_count,
                 "path": document.example_path if show_paths else None,
-                "first_seen": _time(document.first_seen_at),
+                "first_seen": document.first_seen_at,
             }
         )
         key = documents_asset(collection)
-        if document.state is DocumentState.READABLE:
-            yield AssetMaterialization(
-                asset_key=key, partition=document.document_hash, metadata=metadata
-            )
-        else:
-            yield AssetObservation(
-                asset_key=key, partition=document.document_hash, metadata=metadata
-            )
+        kind = (
+            RecordKind.MATERIALIZATION
+            if document.state is DocumentState.READABLE
+            else RecordKind.OBSERVATION
+        )
+        yield PlainRecord(kind, key, document.document_hash, metadata)
 
 
-def submission_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+def submission_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[PlainRecord]:
     """One materialization for every document whose last request this is and the provider has."""
     for row in rows:
         if not row.last_sent:
             continue
-        yield AssetMaterialization(
+        yield PlainRecord(
+            RecordKind.MATERIALIZATION,
             asset_key=submissions_asset(job.collection),
             partition=extraction_key(row.document_hash, job.version_name),
             metadata=_known(
@@ -85,17 +76,18 @@ def submission_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Recor
                     "payload_hash": job.payload_hash,
                     "requests_in_job": job.request_count,
                     "job_costs_at_most": _money(job.estimated_amount, job.estimated_currency),
-                    "submitted": _time(job.submitted_at),
+                    "submitted": job.submitted_at,
                 }
             ),
         )
 
 
-def response_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+def response_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[PlainRecord]:
     """One materialization for every document whose raw response is stored and counts."""
     for row in rows:
         if row.answer_stands:
-            yield AssetMaterialization(
+            yield PlainRecord(
+                RecordKind.MATERIALIZATION,
                 asset_key=responses_asset(job.collection),
                 partition=extraction_key(row.document_hash, job.version_name),
                 metadata=_known(
@@ -111,17 +103,18 @@ def response_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]
                         "input_tokens": row.input_tokens,
                         "output_tokens": row.output_tokens,
                         "cost": _money(row.cost, row.currency),
-                        "received": _time(row.received_at),
+                        "received": row.received_at,
                     }
                 ),
             )
 
 
-def extraction_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+def extraction_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[PlainRecord]:
     """One materialization for every published extraction."""
     for row in rows:
         if row.extraction_hash is not None:
-            yield AssetMaterialization(
+            yield PlainRecord(
+                RecordKind.MATERIALIZATION,
                 asset_key=extractions_asset(job.collection),
                 partition=extraction_key(row.document_hash, job.version_name),
                 metadata=_known(
@@ -139,18 +132,19 @@ def extraction_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Recor
                         "output_tokens": row.output_tokens,
                         "evidence_found": row.evidence_found,
                         "evidence_total": row.evidence_total,
-                        "published": _time(row.published_at),
+                        "published": row.published_at,
                     }
                 ),
             )
 
 
-def end_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
+def end_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[PlainRecord]:
     """An observation for every request that has ended without becoming the record: its kind and
     reason. It asserts nothing, and is seen under the partition's events."""
     for row in rows:
         if row.state in ENDED_WITHOUT_RECORD:
-            yield AssetObservation(
+            yield PlainRecord(
+                RecordKind.OBSERVATION,
                 asset_key=extractions_asset(job.collection),
                 partition=extraction_key(row.document_hash, job.version_name),
                 description=f"Attempt {row.attempt} {row.state}: "
@@ -172,7 +166,7 @@ def end_records(job: JobRow, rows: Iterable[RecordRow]) -> Iterator[Record]:
             )
 
 
-def _job_metadata(job: JobRow) -> Metadata:
+def _job_metadata(job: JobRow) -> dict[str, Plain | None]:
     return {
         "collection": job.collection,
         "extraction_version": job.version_name,
@@ -182,14 +176,10 @@ def _job_metadata(job: JobRow) -> Metadata:
     }
 
 
-def _known(metadata: dict[str, RawMetadataValue | None]) -> Metadata:
+def _known(metadata: dict[str, Plain | None]) -> Metadata:
     return {name: value for name, value in metadata.items() if value is not None}
 
 
 def _money(amount: Decimal | None, currency: str | None) -> str | None:
     """As text: a float would not be the amount."""
     return None if amount is None else f"{exact(amount)} {currency}"
-
-
-def _time(moment: datetime | None) -> MetadataValue | None:
-    return MetadataValue.timestamp(moment.timestamp()) if moment is not None else None

@@ -37,7 +37,7 @@ from extraction_pipeline.orchestration.jobs import (
 from extraction_pipeline.orchestration.liveness import report_lost_runs
 from extraction_pipeline.orchestration.resource import PipelineResource
 
-POLLS_PER_TICK = 100
+POLLS_PER_TICK = 200
 """Of each provider."""
 SECONDS_PER_TICK = 8.0
 """In which readings are begun. One that is never answered is given up after `poll_timeout` more,

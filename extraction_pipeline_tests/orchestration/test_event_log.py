@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from dagster import (
 from dagster._core.definitions.metadata import RawMetadataValue
 from sqlalchemy import Connection, Engine, create_engine, text
 
+from extraction_pipeline.dagster_storage.plain_record import Plain, PlainRecord, RecordKind
 from extraction_pipeline.orchestration.driving import QUIET
 from extraction_pipeline.orchestration.event_clock import AHEAD_AT_MOST_MS, EventClock
 from extraction_pipeline.orchestration.event_log import Record, write_records
@@ -42,7 +44,7 @@ OF_THE_RUN = {
 
 def one_by_one(context: OpExecutionContext, records: Sequence[Record]) -> None:
     for record in records:
-        context.log_event(record)
+        context.log_event(record.as_dagster() if isinstance(record, PlainRecord) else record)
 
 
 def in_batches(context: OpExecutionContext, records: Sequence[Record]) -> None:
@@ -64,6 +66,13 @@ def some_records() -> list[Record]:
         "time": MetadataValue.timestamp(1_790_000_000.25),
         "table": MetadataValue.json({"some": ["thing", None]}),
     }
+    plain: dict[str, Plain] = {
+        "text": 'a word \\ with\ttab, "quotes"\nand a line',
+        "share": 0.5,
+        "large": 1e300,
+        "yes": True,
+        "time": datetime(2026, 1, 2, 3, 4, 5, 678901, UTC),
+    }
     return [
         AssetMaterialization(PLAIN, metadata=metadata, description="Told in words."),
         *(
@@ -82,6 +91,11 @@ def some_records() -> list[Record]:
             tags={"dagster/partition/document": f"{9:064x}", "dagster/partition/version": "v2"},
         ),
         AssetMaterialization(PLAIN, partition="a", tags={"dagster/data_version": "one"}),
+        *(
+            PlainRecord(kind, SEEN, f"{one:064x}|v1", {**plain, "number": one}, description)
+            for kind in RecordKind
+            for one, description in ((1, None), (2, "In words: ü."), (2**70, ""))
+        ),
         AssetObservation(SEEN, partition="b", metadata=metadata),
         AssetObservation(SEEN, metadata={"number": 1}),
     ]
@@ -160,7 +174,8 @@ def without_run(stored: Any) -> Any:
     # What Dagster's own message of an observation says is no more than the event's type.
     if kept.get("event_type_value") == "ASSET_OBSERVATION":
         kept.pop("message")
-    if str(kept.get("user_message")).startswith(("Observed", "DagsterEventType.ASSET_OBS")):
+    inner = kept.get("dagster_event")
+    if isinstance(inner, dict) and inner.get("event_type_value") == "ASSET_OBSERVATION":
         kept.pop("user_message")
     return kept
 
