@@ -21,6 +21,7 @@ from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_c
 from extraction_pipeline.dagster_storage.event_rows import EventRow, copy_rows, hold_assets
 from extraction_pipeline.dagster_storage.event_text import plain_text, planned_texts
 from extraction_pipeline.dagster_storage.plain_record import Origin, PlainRecord, entry_of
+from extraction_pipeline.dagster_storage.table_statistics import LOOK_AT_ROWS, analyze_if_grown
 from extraction_pipeline.dagster_storage.tested_versions import require_tested_versions
 
 ROWS_AT_ONCE = 2000
@@ -50,6 +51,8 @@ class BulkEventLogStorage(PostgresEventLogStorage):
     ) -> None:
         require_tested_versions()
         super().__init__(postgres_url, should_autocreate_tables, inst_data, token_provider)
+        self._uncounted = 0
+        """Rows written since the table was last counted."""
 
     @classmethod
     def from_config_value(
@@ -113,6 +116,11 @@ class BulkEventLogStorage(PostgresEventLogStorage):
                 ids = copy_rows(connection, [row for row, _ in chunk])
                 for entry, event_id in _last_of_each(chunk, ids):
                     self._store_asset_event(connection, entry(), event_id)
+            self._uncounted += len(chunk)
+        if self._uncounted >= LOOK_AT_ROWS:
+            with self.index_connection() as connection:
+                if analyze_if_grown(connection, self._uncounted):
+                    self._uncounted = 0
 
     def _rows(self, event: EventLogEntry) -> Iterator[tuple[EventRow, Entry]]:
         told = event.get_dagster_event()

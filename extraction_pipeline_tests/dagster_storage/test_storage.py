@@ -6,11 +6,14 @@ from threading import Thread
 
 import pytest
 from dagster import AssetKey, AssetMaterialization, DagsterInstance
+from dagster._core.definitions.partitions.subset import DefaultPartitionsSubset
+from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from sqlalchemy import Engine, create_engine, make_url, text
 
 from extraction_pipeline.dagster_storage.engines import CONNECTIONS_KEPT
 from extraction_pipeline.dagster_storage.event_log import ROWS_AT_ONCE
 from extraction_pipeline.dagster_storage.event_rows import hold_assets
+from extraction_pipeline.dagster_storage.table_statistics import LOOK_AT_ROWS
 from extraction_pipeline.dagster_storage.tested_versions import TESTED_VERSIONS
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.stack import INSTANCE_FILE
@@ -74,6 +77,20 @@ def test_a_batch_of_any_size_is_stored_whole_and_in_order(
     writing(instance, *partitions)()
     newest = instance.fetch_materializations(SENT, limit=count, ascending=True).records
     assert [record.partition_key for record in newest] == partitions
+
+
+def test_a_table_that_grew_in_bulk_is_counted_at_once(
+    instance: DagsterInstance, engine: Engine
+) -> None:
+    """Or the next question about all partitions of an asset joins them one by one."""
+    partitions = DefaultPartitionsSubset({f"{number:05}" for number in range(LOOK_AT_ROWS)})
+    planned = AssetMaterializationPlannedData(SENT, partitions_subset=partitions)
+    instance.report_dagster_event(
+        DagsterEvent.build_asset_materialization_planned_event("job", "step", planned), "run"
+    )
+    known = "SELECT reltuples FROM pg_class WHERE relname = 'event_logs'"
+    with engine.connect() as connection:
+        assert connection.execute(text(known)).scalar_one() >= LOOK_AT_ROWS
 
 
 def test_instances_of_a_process_share_few_connections(
