@@ -93,7 +93,10 @@ class RemoteFolder:
             # A long-lived process must not see yesterday's listing.
             self._filesystem.invalidate_cache()
             found = self._filesystem.find(self._root, detail=True)
-        return [_remote_file(self.relative(path), info) for path, info in found.items()]
+        # Object stores write a path as bucket and key, others with a slash before it: as the root.
+        return [
+            _remote_file(path.removeprefix(f"{self._root}/"), info) for path, info in found.items()
+        ]
 
     def _absolute(self, path: str) -> str:
         if "://" in path or path.startswith("/") or ".." in path.split("/"):

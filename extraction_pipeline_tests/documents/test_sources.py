@@ -1,6 +1,7 @@
 import os
 import socket
 import time
+import zipfile
 from pathlib import Path
 
 import fsspec
@@ -247,6 +248,17 @@ def test_a_url(memory):
     memory.rm("/bucket/notes/a b.txt")
     with pytest.raises(SourceError, match="not there"):
         read_entry(source, entry, Path("/nowhere"))
+
+
+def test_a_url_whose_file_system_writes_paths_without_a_slash(tmp_path):
+    """As object stores do, whose paths begin with the bucket."""
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as packed:
+        packed.writestr("notes/wards/a b.txt", "fever")
+        packed.writestr("letters/b.txt", "chill")
+    source = folder(url=f"zip://notes::file://{tmp_path}/packed.zip")
+    (entry,) = list_entries(source, Path("/nowhere"))
+    assert (entry.path, entry.size) == ("wards/a b.txt", 5)
+    assert read_entry(source, entry, Path("/nowhere")) == b"fever"
 
 
 @pytest.mark.parametrize(
