@@ -95,7 +95,7 @@ def _trial(
 
 
 def _report(trial: Trial, losing: bool) -> None:
-    rows = [
+    rows: list[list[str | int | float | None]] = [
         [stage, trial.runs[stage], round(seconds, 1), round(trial.documents / max(seconds, 0.1))]
         for stage, seconds in trial.seconds.items()
     ]

@@ -15,7 +15,7 @@ import fsspec
 import yaml
 
 from benchmarks.hosts.network import Host, Network
-from benchmarks.throughput import FILLER
+from benchmarks.synthetic import FILLER
 from extraction_pipeline.installation.dagster_tables import make_dagster_tables
 from extraction_pipeline.installation.embedded_postgres import _programs, embedded_postgres
 from extraction_pipeline.ledger.database import open_engine
