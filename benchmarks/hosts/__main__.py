@@ -11,6 +11,7 @@ where something came twice, was lost, or a host that was cut off kept its locks 
 
 import argparse
 import os
+import signal
 import sys
 import time
 import traceback
@@ -60,19 +61,29 @@ def _in_a_process(
     """A trial in a process of its own: it moves to a host of a network that is gone after it."""
     pid = os.fork()
     if pid == 0:
+        # However it is told to end, nothing of the network stays behind.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         code = 2
         try:
             code = 0 if _trial(workers, losing, arguments, tell) else 1
         except SystemExit as ended:
             tell(str(ended))
+        except KeyboardInterrupt:
+            code = 130
         except Exception:  # noqa: BLE001 - this process ends with it, and the command says what
             traceback.print_exc()
         finally:
             sys.stderr.flush()
             sys.stdout.flush()
             os._exit(code)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: os.kill(pid, number))
     _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status) == 0
+    code = os.waitstatus_to_exitcode(status)
+    if code == 130:
+        sys.exit(code)
+    return code == 0
 
 
 def _trial(

@@ -15,7 +15,7 @@ import fsspec
 import yaml
 
 from benchmarks.hosts.network import Host, Network
-from benchmarks.synthetic import FILLER
+from benchmarks.synthetic import document
 from extraction_pipeline.installation.dagster_tables import make_dagster_tables
 from extraction_pipeline.installation.embedded_postgres import _programs, embedded_postgres
 from extraction_pipeline.ledger.database import open_engine
@@ -142,19 +142,14 @@ class Services:
             _until(f"{host.name} is ready", lambda log=log: " ready." in log.read_text())  # type: ignore[misc]
 
     def write_documents(self) -> None:
-        """Fictional summaries of about 2 KB, all different, in the object store."""
+        """Put the documents into the object store."""
         os.environ.update(self.environment(self.control))
         files = fsspec.filesystem("s3")
         for bucket in ("corpus", "extraction"):
             files.mkdir(bucket)
         files.pipe(
             {
-                f"corpus/{COLLECTION}/summary-{number:07}.txt": (
-                    f"DISCHARGE SUMMARY\n\nRecord {number}\n\nDISCHARGE DIAGNOSES:\n"
-                    f"1. Fictional condition {number}.\n\nHOSPITAL COURSE:\n{FILLER * 8}\n\n"
-                    "DISCHARGE MEDICATIONS:\n1. Examplol 20 mg p.o. daily.\n\n"
-                    "ALLERGIES: None known.\n"
-                ).encode()
+                f"corpus/{COLLECTION}/summary-{number:07}.txt": document(number)
                 for number in range(self.documents)
             }
         )

@@ -1,13 +1,14 @@
 """One trial: the whole way of a corpus over several hosts, with or without losing two of them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import requests
 from sqlalchemy import Engine, text
 
+from benchmarks.hosts.network import Host
 from benchmarks.hosts.services import COLLECTION, VERSION, Services
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.dead_peers import SERVER_SECONDS
@@ -15,6 +16,8 @@ from extraction_pipeline_tests.chaos import counting
 
 LOOK_SECONDS = 0.25
 LONGEST_SECONDS = 900.0
+SESSIONS_AT_WORK = 3
+"""Of a host: more than a run opens before its first step."""
 AWAY_SECONDS = 60.0
 """How long a host is cut off: its sessions end meanwhile, and others take its work over."""
 
@@ -52,10 +55,9 @@ def run_trial(services: Services, tell: Callable[[str], None], *, losing: bool) 
     watch = _Watch(engine, time.monotonic() + LONGEST_SECONDS)
     words = ("-w", str(services.workspace))
     services.dagster("job", "backfill", *words, "-j", "scan_in_parts", "--all", "all", "--noprompt")
-    joined_at = None
+    joined_at, lost = None, services.workers[0]
     if losing:
-        watch.until(lambda: watch.registered() > services.documents // 8)
-        lost = services.workers[0]
+        lost = watch.at_work(services.workers)
         services.network.cut(lost)
         tell(f"{lost.name} is cut off, with {watch.sessions(lost.address)} sessions")
         joined_at = time.monotonic() + AWAY_SECONDS
@@ -66,9 +68,14 @@ def run_trial(services: Services, tell: Callable[[str], None], *, losing: bool) 
         nonlocal joined_at
         if joined_at is not None and time.monotonic() > joined_at:
             joined_at = None
-            services.network.join(services.workers[0])
-            tell(f"{services.workers[0].name} is back")
+            services.network.join(lost)
+            tell(f"{lost.name} is back")
 
+    watch.until(lambda: watch.ended("scan_in_parts") == services.parts, join_again)
+    if (lacking := services.documents - watch.registered()) > 0:
+        # Dagster does not try again what belongs to a backfill of a job; the next night reads it.
+        tell(f"{lacking} documents were not read with their part, and are read as a night does")
+        services.dagster("job", "launch", *words, "-j", "scan_collections")
     watch.until(lambda: watch.registered() == services.documents, join_again)
     tell("all documents are registered")
     config = (
@@ -76,8 +83,8 @@ def run_trial(services: Services, tell: Callable[[str], None], *, losing: bool) 
     )
     services.dagster("job", "launch", *words, "-j", "submit_missing", "--config-json", config)
     if losing:
-        watch.until(lambda: watch.running("collect_batch") >= 2, join_again)
-        dead = services.workers[1]
+        watch.until(lambda: watch.running("collect_batch") >= 1, join_again)
+        dead = watch.at_work([one for one in services.workers if one is not lost])
         killed = services.network.kill(dead)
         tell(f"{dead.name} is killed, with {killed} processes")
         trial.freed.append((dead.name, watch.freed(dead.address)))
@@ -124,6 +131,25 @@ class _Watch:
             else "SELECT count(*) FROM runs WHERE pipeline_name = :job AND status = 'STARTED'",
             job=job,
         )
+
+    def ended(self, job: str) -> int:
+        """Runs of a job that are over."""
+        return self._number(
+            "SELECT count(*) FROM runs WHERE pipeline_name = :job"
+            " AND status IN ('SUCCESS', 'FAILURE', 'CANCELED')",
+            job=job,
+        )
+
+    def at_work(self, hosts: Sequence[Host]) -> Host:
+        """A host whose run has begun its work: it holds sessions of the ledger."""
+        found: list[Host] = []
+
+        def any_is() -> bool:
+            found.extend(host for host in hosts if self.sessions(host.address) > SESSIONS_AT_WORK)
+            return bool(found)
+
+        self.until(any_is)
+        return found[0]
 
     def sessions(self, address: str) -> int:
         """Sessions that the server has for a host."""

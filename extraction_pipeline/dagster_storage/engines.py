@@ -9,7 +9,10 @@ from functools import lru_cache
 from typing import Any
 
 from dagster_postgres.utils import create_pg_engine
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
+from sqlalchemy.engine import make_url
+
+from extraction_pipeline.ledger.dead_peers import CLIENT, end_with_client
 
 CONNECTIONS_KEPT = 2
 CONNECTIONS_AT_MOST = 20
@@ -44,6 +47,11 @@ def _engine(url: str, token_provider: Any) -> Engine:
         # The server may have been started anew since.
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"application_name": "extraction-pipeline-dagster"},
+        connect_args={
+            "application_name": "extraction-pipeline-dagster",
+            **{name: value for name, value in CLIENT.items() if name not in make_url(url).query},
+        },
     )
+    # Else the rows that a host was writing when it was cut off would be locked for hours.
+    event.listen(engine, "connect", end_with_client)
     return engine

@@ -3,11 +3,12 @@
 What comes of it on a network that is cut is tried by `benchmarks.hosts`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from sqlalchemy import Engine, make_url, text
 
+from extraction_pipeline.dagster_storage.engines import engine_of
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.dead_peers import CLIENT, CLIENT_SECONDS, SERVER, SERVER_SECONDS
 
@@ -18,8 +19,11 @@ def of_the_client(engine: Engine) -> Mapping[str, str]:
     return told
 
 
-def test_every_engine_gives_up_on_a_server_that_is_gone(database_url: str) -> None:
-    engine = open_engine(database_url)
+@pytest.mark.parametrize("opened", [open_engine, engine_of], ids=["ledger", "Dagster"])
+def test_every_engine_gives_up_on_a_server_that_is_gone(
+    opened: Callable[[str], Engine], database_url: str
+) -> None:
+    engine = opened(database_url)
     told = of_the_client(engine)
     assert {name: told[name] for name in CLIENT} == {k: str(v) for k, v in CLIENT.items()}
     engine.dispose()
@@ -34,8 +38,11 @@ def test_what_the_url_says_is_kept(database_url: str) -> None:
     engine.dispose()
 
 
-def test_the_server_ends_the_session_of_a_client_that_is_gone(database_url: str) -> None:
-    engine = open_engine(database_url)
+@pytest.mark.parametrize("opened", [open_engine, engine_of], ids=["ledger", "Dagster"])
+def test_the_server_ends_the_session_of_a_client_that_is_gone(
+    opened: Callable[[str], Engine], database_url: str
+) -> None:
+    engine = opened(database_url)
     with engine.connect() as connection:
         shown = connection.execute(text("SHOW client_connection_check_interval")).scalar_one()
     engine.dispose()
