@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.ledger import items, jobs, readings
 from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.counted import count_anew
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer, Trouble
 from extraction_pipeline.lifecycle.calls_made import with_calls
@@ -70,7 +71,8 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
         crash_point(CrashPoint.LANDED_NOT_MARKED)
         job = _close(pipeline, job, status, landing, actor)
         crash_point(CrashPoint.COLLECTED)
-        return job, landing
+    count_anew(pipeline.engine)
+    return job, landing
 
 
 def _count_unreachable(pipeline: Pipeline, job: jobs.JobRow, error: ProviderError) -> None:

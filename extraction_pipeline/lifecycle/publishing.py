@@ -16,6 +16,7 @@ from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import LedgerError, StoreError
 from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.counted import count_anew
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.late import still_wanted, superseded
 from extraction_pipeline.ledger.scans import read_again
@@ -110,6 +111,7 @@ def publish_job(pipeline: Pipeline, job_id: int, run_id: str | None) -> Publicat
                 },
             )
         crash_point(CrashPoint.PUBLISHED)
+    count_anew(pipeline.engine)
     return result
 
 

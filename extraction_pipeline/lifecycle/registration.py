@@ -36,6 +36,7 @@ from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import SourceError
 from extraction_pipeline.ledger import documents as ledger
 from extraction_pipeline.ledger import scans
+from extraction_pipeline.ledger.counted import count_anew
 from extraction_pipeline.ledger.database import SCAN_LOCK, lock_until_commit
 from extraction_pipeline.ledger.states import DocumentState
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -139,6 +140,7 @@ def scan(pipeline: Pipeline, collection: Collection, part: Part = WHOLE) -> Scan
                 scanning.seen,
                 listing.unlisted,
             )
+    count_anew(pipeline.engine)
     return report
 
 

@@ -9,6 +9,7 @@ from extraction_pipeline.errors import StoreError
 from extraction_pipeline.ledger import claims, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.costs import price_earlier
+from extraction_pipeline.ledger.counted import count_anew
 from extraction_pipeline.ledger.states import AuditEvent
 from extraction_pipeline.lifecycle.ceilings import refusal, require_price, today
 from extraction_pipeline.lifecycle.naming import new_job_key
@@ -191,6 +192,7 @@ def claim(
             )
         crash_point(CrashPoint.CLAIMED_NOT_COMMITTED)
     crash_point(CrashPoint.INTENT_COMMITTED)
+    count_anew(pipeline.engine)
     report.jobs.extend(job.id for job in made)
     report.documents += sum(job.request_count for job in made)
     return made
