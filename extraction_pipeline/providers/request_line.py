@@ -20,6 +20,8 @@ def encoded_line(line: Mapping[str, Any], custom_id: str) -> bytes:
     of JSON lines end a line there. Raises `ConfigurationError` for what JSON cannot hold.
     """
     encoded = _encoded(line, custom_id, 0)
+    if encoded.isascii():
+        return encoded
     for separator, escaped in _LINE_SEPARATORS.items():
         encoded = encoded.replace(separator, escaped)
     return encoded

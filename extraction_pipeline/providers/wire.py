@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
+import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -89,13 +90,27 @@ def parse_line(line: bytes, form: type[Form], id_name: str) -> Form:
 
     repeated = f"it holds two different {id_name}"
     try:
-        value = json.loads(line, object_pairs_hook=checked, parse_int=_bounded_int)
+        value = _named_once(line, id_name)
+        if value is None:
+            value = json.loads(line, object_pairs_hook=checked, parse_int=_bounded_int)
         return form.model_validate(value)
     except ValidationError:
         what = f"it is not an object with a {id_name}"
     except (ValueError, RecursionError) as error:
         what = repeated if str(error) == repeated else "it is not JSON"
     raise ValueError(f"A result line cannot be read: {what}.")
+
+
+def _named_once(line: bytes, id_name: str) -> dict[str, Any] | None:
+    """The object of a line that any parser reads alike: it holds the id's name once, in plain
+    letters. `None` for any other line."""
+    if line.count(f'"{id_name}"'.encode()) != 1 or b"\\u" in line:
+        return None
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def parse_json(body: bytes) -> Any:

@@ -30,6 +30,7 @@ DEEPEST_ANSWER = 100
 _MOST_PROBLEMS = 50
 _OPENING_FENCE = re.compile(r"```[A-Za-z0-9_+-]{0,20}[ \t]*\r?\n")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_CONSPICUOUS = re.compile("[\x00\ud800-\udfff]|\\\\u|[0-9]{15}|[0-9][eE]")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -87,7 +88,7 @@ def validate_answer(document_type: DocumentType, text: str) -> ValidAnswer | Inv
         value = _parse(body)
         if not isinstance(value, dict):
             return InvalidAnswer(InvalidReason.NOT_AN_OBJECT, (Problem("", type(value).__name__),))
-        storable = json.dumps(_storable(value, 0))
+        storable = body if _is_storable(body, value) else json.dumps(_storable(value, 0))
     except _Unreadable as refusal:
         return InvalidAnswer(InvalidReason.NOT_JSON, (Problem("", refusal.kind),))
     try:
@@ -129,6 +130,24 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(_name: str) -> NoReturn:
     raise _Unreadable("json_invalid")
+
+
+def _is_storable(body: str, value: dict[str, Any]) -> bool:
+    """Whether a JSON text and its `value` hold nothing that `_storable` changes or refuses, nor a
+    number that some parser may read otherwise. It may say no where that is not so."""
+    if _CONSPICUOUS.search(body) is not None:
+        return False
+    level: list[Any] = [value]
+    for _ in range(DEEPEST_ANSWER):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _storable(value: Any, depth: int) -> Any:

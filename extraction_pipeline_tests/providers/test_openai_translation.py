@@ -395,3 +395,9 @@ def test_any_json_around_a_custom_id_is_decoded_to_some_outcome(response, error)
     decoded = decode_result(result(response, error))
     assert decoded.outcome in AnswerOutcome
     assert (decoded.text or "").encode() is not None
+
+
+@given(JSON, JSON)
+def test_a_plain_line_is_read_as_one_that_is_written_with_escapes(response, error):
+    line = json.dumps({"custom_id": "a-1", "response": response, "error": error, "Z": "Z"})
+    assert decode_result(line.encode()) == decode_result(line.replace("Z", "\\u005a").encode())

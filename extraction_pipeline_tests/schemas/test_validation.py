@@ -1,4 +1,5 @@
 import json
+import re
 from enum import Enum
 from typing import Any
 
@@ -241,3 +242,25 @@ def test_whatever_the_text_a_valid_record_is_stable_and_storable(disposition, na
     assert valid(json.dumps(once)) == once
     assert "\x00" not in once["disposition"]
     json.dumps(once, ensure_ascii=False).encode("utf-8")
+
+
+def escaped(text: str) -> str:
+    """The same JSON with every capital written as an escape, which takes the thorough way."""
+    return re.sub("[A-Z]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts, json_values, st.sampled_from(sorted(discharge_answer())))
+def test_a_plain_answer_is_read_as_one_that_is_written_with_escapes(name, value, field):
+    answer = discharge_answer()
+    answer["diagnoses"] = [{"name": f"A{name}", "evidence": [name]}]
+    for one in (answer, answer | {field: value}):
+        text = json.dumps(one, ensure_ascii=False)
+        assert validate_answer(DISCHARGE, text) == validate_answer(DISCHARGE, escaped(text))
+
+
+@pytest.mark.parametrize("levels", [98, 99, 100, 101, 102])
+@pytest.mark.parametrize("inside", ["", "1"])
+def test_a_plain_answer_may_be_as_deep_as_one_with_escapes(levels, inside):
+    text = '{"A": ' + "[" * levels + inside + "]" * levels + "}"
+    assert validate_answer(DISCHARGE, text) == validate_answer(DISCHARGE, escaped(text))
