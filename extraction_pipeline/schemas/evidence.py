@@ -4,7 +4,7 @@ Evidence is a list of quotes, because one statement often rests on two places of
 empty list means that no words were quoted; it says nothing about the item's truth.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -38,7 +38,7 @@ class EvidenceCount:
     total: int
 
 
-def check_evidence(record: Mapping[str, Any], text: str) -> EvidenceCount:
+def check_evidence(record: dict[str, Any], text: str) -> EvidenceCount:
     """Count the quotes of `record` (see `QUOTING_FIELDS`), and those that `text` holds.
 
     White space is left out on both sides, since line breaks are not kept by most readers and
@@ -58,14 +58,20 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def _quotes(record: Mapping[str, Any]) -> Iterator[str]:
+def _quotes(record: dict[str, Any]) -> Iterator[str]:
+    # Of plain JSON values: this is asked of every record.
     waiting: list[tuple[Any, bool]] = [(record, False)]
     while waiting:
         value, is_quote = waiting.pop()
-        if isinstance(value, str):
-            if is_quote:
-                yield value
-        elif isinstance(value, Mapping):
-            waiting.extend((inner, key in QUOTING_FIELDS) for key, inner in value.items())
-        elif isinstance(value, Sequence):
-            waiting.extend((inner, is_quote) for inner in value)
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if isinstance(inner, dict | list):
+                    waiting.append((inner, key in QUOTING_FIELDS))
+                elif isinstance(inner, str) and key in QUOTING_FIELDS:
+                    yield inner
+        else:
+            for inner in value:
+                if isinstance(inner, dict | list):
+                    waiting.append((inner, is_quote))
+                elif isinstance(inner, str) and is_quote:
+                    yield inner

@@ -30,7 +30,8 @@ DEEPEST_ANSWER = 100
 _MOST_PROBLEMS = 50
 _OPENING_FENCE = re.compile(r"```[A-Za-z0-9_+-]{0,20}[ \t]*\r?\n")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_CONSPICUOUS = re.compile("[\x00\ud800-\udfff]|\\\\u|[0-9]{15}|[0-9][eE]")
+_SMALL = 10**15
+"""Numbers below it are read alike by all parsers."""
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -135,18 +136,22 @@ def _refuse_constant(_name: str) -> NoReturn:
 def _is_storable(body: str, value: dict[str, Any]) -> bool:
     """Whether a JSON text and its `value` hold nothing that `_storable` changes or refuses, nor a
     number that some parser may read otherwise. It may say no where that is not so."""
-    if _CONSPICUOUS.search(body) is not None:
+    if "\\u" in body or "\x00" in body:
+        return False
+    if not body.isascii() and _UNSTORABLE.search(body) is not None:
         return False
     level: list[Any] = [value]
     for _ in range(DEEPEST_ANSWER):
-        level = [
-            inner
-            for one in level
-            for inner in (one.values() if isinstance(one, dict) else one)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
+        deeper: list[Any] = []
+        for one in level:
+            for inner in one.values() if isinstance(one, dict) else one:
+                if isinstance(inner, dict | list):
+                    deeper.append(inner)
+                elif isinstance(inner, float | int) and not -_SMALL < inner < _SMALL:
+                    return False
+        if not deeper:
             return True
+        level = deeper
     return False
 
 
