@@ -21,8 +21,10 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
@@ -36,6 +38,8 @@ from extraction_pipeline.errors import StoreError
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 1 << 20
 _QUESTIONS_AT_ONCE = 16
+_THREADS = 16
+"""Contents that are on their way to or from an object store at once."""
 _LISTED_FROM = 20
 """More contents than these in one of 256 folders of an object store are looked up by listing it."""
 _UNFINISHED = "unfinished"
@@ -145,14 +149,21 @@ class ContentStore:
     def get(self, digest: str) -> bytes:
         """The content of a hash, compared with it. Raises StoreError if it is missing or other."""
         _check(digest)
-        with _store_errors("read", digest):
-            data = self._backend.read(digest)
-        if content_hash(data) != digest:
-            raise StoreError(
-                f"The content stored as {digest} is damaged: its bytes have another hash.",
-                remedy="Restore it from a backup, or register its source again.",
-            )
-        return data
+        return _compared(digest, partial(self._backend.read, digest))
+
+    def get_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
+        """For each hash, in order, what gives its content as `get` does, or raises as it does. From
+        an object store several are under way at a time, where each takes a way over the network."""
+        asked: deque[str] = deque()
+
+        def noted() -> Iterator[str]:
+            for digest in digests:
+                _check(digest)
+                asked.append(digest)
+                yield digest
+
+        for read in self._backend.read_many(noted()):
+            yield partial(_compared, asked.popleft(), read)
 
     @contextlib.contextmanager
     def open(self, digest: str) -> Iterator[BinaryIO]:
@@ -194,6 +205,17 @@ class ContentStore:
             return self._backend.incomplete(sizes)
 
 
+def _compared(digest: str, read: Callable[[], bytes]) -> bytes:
+    with _store_errors("read", digest):
+        data = read()
+    if content_hash(data) != digest:
+        raise StoreError(
+            f"The content stored as {digest} is damaged: its bytes have another hash.",
+            remedy="Restore it from a backup, or register its source again.",
+        )
+    return data
+
+
 class _Backend(Protocol):
     def put(self, digest: str, data: bytes) -> None: ...
 
@@ -204,6 +226,8 @@ class _Backend(Protocol):
     def flush(self) -> None: ...
 
     def read(self, digest: str) -> bytes: ...
+
+    def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]: ...
 
     def open(self, digest: str) -> BinaryIO: ...
 
@@ -266,6 +290,9 @@ class _LocalBackend:
         with open(self._path(digest), "rb", buffering=0) as file:  # noqa: PTH123
             return file.readall()
 
+    def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
+        return (partial(self.read, digest) for digest in digests)
+
     def open(self, digest: str) -> BinaryIO:
         return Path(self._path(digest)).open("rb")
 
@@ -305,9 +332,36 @@ class _RemoteBackend:
         self._filesystem = filesystem
         self._root = root.rstrip("/")
 
+        # What a file system does by asyncio it does from any thread. Of others nobody says so.
+        self._threads = _THREADS if filesystem.async_impl else 0
+        self._under_way: deque[Future[None]] = deque()
+
     def put(self, digest: str, data: bytes) -> None:
         # Asking whether it is there would cost as much as writing the same again.
-        self._filesystem.pipe_file(self._path(digest), data)
+        write = partial(self._filesystem.pipe_file, self._path(digest), data)
+        if not self._threads:
+            write()
+            return
+        if len(self._under_way) >= self._threads:
+            self._under_way.popleft().result()
+        self._under_way.append(self._executor.submit(write))
+
+    @cached_property
+    def _executor(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads, thread_name_prefix="store")
+
+    def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
+        if not self._threads:
+            yield from (partial(self._read, digest) for digest in digests)
+            return
+        self.flush()
+        begun: deque[Future[bytes]] = deque()
+        for digest in digests:
+            begun.append(self._executor.submit(self._read, digest))
+            if len(begun) >= self._threads:
+                yield begun.popleft().result
+        while begun:
+            yield begun.popleft().result
 
     def take(self, digest: str, path: Path) -> None:
         self._filesystem.put_file(os.fspath(path), self._path(digest))
@@ -316,22 +370,32 @@ class _RemoteBackend:
         return None
 
     def flush(self) -> None:
-        """Writes are durable when they return."""
+        """Wait for the writes that are under way: they are durable when they return."""
+        while self._under_way:
+            self._under_way.popleft().result()
 
     def read(self, digest: str) -> bytes:
+        self.flush()
+        return self._read(digest)
+
+    def _read(self, digest: str) -> bytes:
         return cast(bytes, self._filesystem.cat_file(self._path(digest)))
 
     def open(self, digest: str) -> BinaryIO:
+        self.flush()
         return cast(BinaryIO, self._filesystem.open(self._path(digest), "rb"))
 
     def read_range(self, digest: str, offset: int, length: int) -> bytes:
+        self.flush()
         path = self._path(digest)
         return cast(bytes, self._filesystem.cat_file(path, start=offset, end=offset + length))
 
     def exists(self, digest: str) -> bool:
+        self.flush()
         return bool(self._filesystem.exists(self._path(digest)))
 
     def incomplete(self, sizes: Mapping[str, int | None]) -> set[str]:
+        self.flush()
         found: dict[str, int] = {}
         apart: list[str] = []
         for folder, digests in groupby(sizes, key=lambda digest: digest[:2]):

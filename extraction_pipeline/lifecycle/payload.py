@@ -33,9 +33,10 @@ def build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
     with scratch_file(pipeline.settings) as path:
         with path.open("wb") as payload, pipeline.engine.connect() as connection:
             for chunk in items.members(connection, job.id, state=ItemState.CLAIMED):
-                for item in chunk:
+                texts = pipeline.store.get_many(item.text_hash for item in chunk)
+                for item, text_of in zip(chunk, texts, strict=True):
                     try:
-                        text = pipeline.store.get(item.text_hash).decode()
+                        text = text_of().decode()
                     except StoreError:
                         log.error("text %s of a document is not in the store", item.text_hash)
                         unread.append(item.text_hash)

@@ -6,7 +6,7 @@ the database is mended by running it again, and so is a change of the normalizat
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -161,9 +161,11 @@ def _publish_chunk(
     failures: list[items.Failure] = []
     hashes: dict[int, str] = {}
     lost: list[str] = []
-    for answer, line in _with_lines(pipeline, chunk):
+    ordered = sorted(chunk, key=lambda answer: (answer.content_hash, answer.byte_offset))
+    texts = pipeline.store.get_many(answer.text_hash for answer in ordered)
+    for (answer, line), text_of in zip(_with_lines(pipeline, ordered), texts, strict=True):
         try:
-            judged = _judge(pipeline, provider, kind, answer, line)
+            judged = _judge(provider, kind, answer, line, text_of)
         except StoreError as error:
             lost.append(answer.text_hash)
             if len(lost) >= LOST_PATIENCE and not rows and not failures:
@@ -192,10 +194,10 @@ def _publish_chunk(
 
 
 def _with_lines(
-    pipeline: Pipeline, chunk: Sequence[answers.StoredAnswer]
+    pipeline: Pipeline, ordered: Sequence[answers.StoredAnswer]
 ) -> Iterable[tuple[answers.StoredAnswer, bytes]]:
-    """Answers with their bytes, reading each result file once and forwards."""
-    ordered = sorted(chunk, key=lambda answer: (answer.content_hash, answer.byte_offset))
+    """Answers, in the order of files and places in them, with their bytes: each result file is
+    read once and forwards."""
     for content_hash in dict.fromkeys(answer.content_hash for answer in ordered):
         with pipeline.store.open(content_hash) as stored:
             for answer in ordered:
@@ -205,11 +207,11 @@ def _with_lines(
 
 
 def _judge(
-    pipeline: Pipeline,
     provider: BatchProvider,
     kind: DocumentType,
     answer: answers.StoredAnswer,
     line: bytes,
+    text_of: Callable[[], bytes],
 ) -> answers.ExtractionRow | items.Failure:
     if hashlib.sha256(line).hexdigest() != answer.body_hash:
         raise StoreError(
@@ -240,7 +242,7 @@ def _judge(
     except TypeError:
         # An integer over 64 bits: valid JSON, and more than any reader of the record can hold.
         return items.Failure(answer.item_id, FailureKind.MODEL.value, "invalid_number")
-    text = pipeline.store.get(answer.text_hash).decode()
+    text = text_of().decode()
     evidence = check_evidence(validated.record, text)
     return answers.ExtractionRow(
         raw_id=answer.raw_id,

@@ -1,12 +1,17 @@
+import asyncio
 import multiprocessing
 import os
 import resource
 import stat
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import fsspec
 import pytest
+from fsspec.asyn import AsyncFileSystem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -265,3 +270,71 @@ def test_a_store_below_a_file_is_an_error_of_one_line(tmp_path):
 def test_an_unknown_protocol_is_named():
     with pytest.raises(StoreError, match="nowhere"):
         ContentStore("nowhere://bucket/prefix")
+
+
+class Slow(AsyncFileSystem):
+    """An object store that takes a moment for each call, and counts those under way."""
+
+    protocol = "slow"
+    cachable = False
+    contents: ClassVar[dict[str, bytes]] = {}
+    at_once: ClassVar[int] = 0
+    most: ClassVar[int] = 0
+
+    async def _call(self) -> None:
+        Slow.at_once += 1
+        Slow.most = max(Slow.most, Slow.at_once)
+        await asyncio.sleep(0.02)
+        Slow.at_once -= 1
+
+    async def _pipe_file(self, path: str, value: bytes, **options: object) -> None:
+        await self._call()
+        if b"refused" in value:
+            raise PermissionError("no")
+        Slow.contents[path] = value
+
+    async def _cat_file(self, path: str, start=None, end=None, **options: object) -> bytes:
+        await self._call()
+        if path not in Slow.contents:
+            raise FileNotFoundError(path)
+        return Slow.contents[path][start:end]
+
+
+@pytest.fixture
+def slow() -> Iterator[ContentStore]:
+    fsspec.register_implementation("slow", Slow, clobber=True)
+    Slow.contents.clear()
+    Slow.most = 0
+    yield ContentStore("slow://bucket")
+    Slow.contents.clear()
+
+
+def test_an_object_store_is_written_and_read_many_at_a_time(slow: ContentStore) -> None:
+    texts = [f"text {number}".encode() for number in range(100)]
+    began = time.monotonic()
+    digests = [slow.put(text) for text in texts]
+    slow.flush()
+    assert len(Slow.contents) == 100
+    assert [read() for read in slow.get_many(digests)] == texts
+    assert 8 < Slow.most <= 16
+    assert time.monotonic() - began < 2.0, "one after the other it takes four seconds"
+
+
+def test_what_is_put_can_be_got_before_it_is_flushed(slow: ContentStore) -> None:
+    assert slow.get(slow.put(b"fever")) == b"fever"
+
+
+def test_a_write_that_failed_is_told_by_flush(slow: ContentStore) -> None:
+    slow.put(b"refused")
+    with pytest.raises(StoreError, match="cannot write"):
+        slow.flush()
+    slow.flush()
+
+
+def test_each_content_of_many_fails_on_its_own(store, slow: ContentStore) -> None:
+    for one in (store, slow):
+        there, gone = one.put(b"here"), content_hash(b"gone")
+        found = list(one.get_many([there, gone, there]))
+        assert (found[0](), found[2]()) == (b"here", b"here")
+        with pytest.raises(StoreError, match=f"holds no content {gone}"):
+            found[1]()
