@@ -49,4 +49,5 @@ def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
-        raise NotInstalled(said[-1] if said else f"exit code {done.returncode}")
+        errors = [line for line in said if line.startswith("ERROR")]
+        raise NotInstalled((errors or said or [f"exit code {done.returncode}"])[-1])
