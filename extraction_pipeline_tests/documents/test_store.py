@@ -272,7 +272,7 @@ def test_an_unknown_protocol_is_named():
         ContentStore("nowhere://bucket/prefix")
 
 
-class Slow(AsyncFileSystem):
+class Slow(AsyncFileSystem):  # type: ignore[misc]  # its package has no types
     """An object store that takes a moment for each call, and counts those under way."""
 
     protocol = "slow"
