@@ -184,6 +184,14 @@ def test_the_services_are_those_of_production() -> None:
     assert f"-p {server['port']}" in commands[server["host"]]
 
 
+def test_runs_wait_in_the_queue_and_not_at_the_broker() -> None:
+    worker = COMPOSE["services"]["worker"]
+    words = list(map(str, worker["command"]))
+    processes = int(words[words.index("--concurrency") + 1])
+    runs = yaml.safe_load(INSTANCES["compose"].read_text())["concurrency"]["runs"]
+    assert runs["max_concurrent_runs"] == worker["deploy"]["replicas"] * processes
+
+
 def test_nothing_of_ours_is_kept_on_a_disk() -> None:
     for name, service in _ours().items():
         for volume in service["volumes"]:

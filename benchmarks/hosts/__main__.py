@@ -93,12 +93,14 @@ def _trial(
         root = arguments.keep or Path(temporary)
         root.chmod(0o755)
         with network(f"xp{os.getpid()}", arguments.cores or None) as made:
-            services = Services(made, root, arguments.documents, arguments.parts, arguments.jobs)
+            services = Services(
+                made, root, arguments.documents, arguments.parts, arguments.jobs, workers
+            )
             enter(services.control)
             services.prepare()
             services.start()
             services.write_documents()
-            services.start_workers(workers)
+            services.start_workers()
             tell(f"{workers} workers and {arguments.documents} documents are there")
             trial = run_trial(services, tell, losing=losing)
     _report(trial, losing)

@@ -47,6 +47,8 @@ class Services:
     documents: int
     parts: int
     jobs: int
+    count: int
+    """Of worker hosts."""
     database: Host = field(init=False)
     store: Host = field(init=False)
     provider: Host = field(init=False)
@@ -121,9 +123,9 @@ class Services:
             self.control, [_program("dagster-daemon"), "run", "-w", str(self.workspace)], "daemon"
         )
 
-    def start_workers(self, count: int) -> None:
+    def start_workers(self) -> None:
         """Add hosts with a Celery worker each; what they load is loaded before a run comes."""
-        for _ in range(count):
+        for _ in range(self.count):
             host = self.network.add(f"worker{len(self.workers) + 1}")
             self.workers.append(host)
             self._start(
@@ -218,6 +220,8 @@ class Services:
     def _instance(self) -> Mapping[str, object]:
         """The instance file of production, that looks more often for what was lost."""
         instance = yaml.safe_load((DEPLOY / "compose" / "dagster.yaml").read_text())
+        # What waits, waits in Dagster's queue: a run that waits at the broker counts as not begun.
+        instance["concurrency"]["runs"]["max_concurrent_runs"] = self.count
         instance["run_monitoring"] |= {"start_timeout_seconds": 45, "poll_interval_seconds": 5}
         return dict(instance)
 
