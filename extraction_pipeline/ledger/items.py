@@ -126,16 +126,20 @@ def fail_items(connection: Connection, failures: Sequence[Failure]) -> int:
     ).rowcount
 
 
-def fail_job_items(connection: Connection, job: int, kind: str, reason: str) -> int:
-    """End every member of a job that still waits for an answer as failed."""
+def fail_job_items(
+    connection: Connection, job: int, kind: str, reason: str, *, answered: bool = False
+) -> int:
+    """End every member of a job that still waits for an answer as failed; with `answered` also
+    those whose answer is stored and not published."""
+    states = [ItemState.CLAIMED.value, *([ItemState.ANSWERED.value] if answered else [])]
     return connection.execute(
         text("""
             UPDATE extraction.batch_items
             SET state = 'failed', failure_kind = :kind, failure_reason = :reason,
                 updated_at = now()
-            WHERE batch_job_id = :job AND state = 'claimed'
+            WHERE batch_job_id = :job AND state::text = ANY(:states)
         """),
-        {"job": job, "kind": kind, "reason": reason},
+        {"job": job, "kind": kind, "reason": reason, "states": states},
     ).rowcount
 
 

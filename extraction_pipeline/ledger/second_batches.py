@@ -1,7 +1,8 @@
 """Second batches: a job of ours that exists more than once at its provider, until a person has
 settled each batch that is not the one that we collect.
 
-The audit trail holds them. A batch that the job has taken for its own since is no second one.
+The audit trail holds them. A batch that this job, or another, has for its own by now is no second
+one.
 """
 
 from typing import Any
@@ -15,7 +16,10 @@ from extraction_pipeline.ledger.states import AuditEvent
 UNSETTLED = """
     SELECT d.batch_job_id, d.details->>'job_id' AS batch, max(d.at) AS found_at
     FROM extraction.audit_events d JOIN extraction.batch_jobs j ON j.id = d.batch_job_id
-    WHERE d.event = 'duplicate_job' AND d.details->>'job_id' IS DISTINCT FROM j.job_id
+    WHERE d.event = 'duplicate_job'
+      AND NOT EXISTS (
+          SELECT FROM extraction.batch_jobs o
+          WHERE o.provider = j.provider AND o.job_id = d.details->>'job_id')
       AND NOT EXISTS (
           SELECT FROM extraction.audit_events s
           WHERE s.batch_job_id = d.batch_job_id AND s.event = 'duplicate_settled'

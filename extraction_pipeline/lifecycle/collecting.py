@@ -6,6 +6,7 @@ cancelled ones are given back. Where the provider completed more than came, nobo
 them it was, and asking again would buy again: they end for a person to decide.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from sqlalchemy import Connection
@@ -20,6 +21,7 @@ from extraction_pipeline.lifecycle.calls_made import with_calls
 from extraction_pipeline.lifecycle.fetching import NotYet, fetch, try_later
 from extraction_pipeline.lifecycle.holding import count_gone
 from extraction_pipeline.lifecycle.landing import Landing, Rows, land_file, price_of_answers
+from extraction_pipeline.lifecycle.late_results import GIVEN_UP, close_again
 from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.restoring import restore_results
@@ -31,6 +33,9 @@ from extraction_pipeline.providers.base import (
 from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import CallFailed, ProviderError
 from extraction_pipeline.providers.http_failures import safe_code
+
+NOT_GIVEN_UP: Mapping[str, object] = {"failure_kind": None, "failure_code": None}
+"""Of a job that was given up, and whose results came after all."""
 
 EMPTY_END_PATIENCE = 5
 """Readings of an ended job without result files before its rows count as missing."""
@@ -61,6 +66,9 @@ def collect(pipeline: Pipeline, job_id: int, actor: str) -> tuple[jobs.JobRow, L
             with heeding(pipeline, job.provider):
                 status = _land_results(pipeline, job, landing)
         except ProviderError as error:
+            if job.failure_code == GIVEN_UP and not isinstance(error, NotYet):
+                close_again(pipeline, job)
+                raise
             if not error.gone:
                 _count_unreachable(pipeline, job, error)
                 raise
@@ -126,7 +134,10 @@ def _close(
             connection,
             job,
             JobState.FAILED if nothing_came else JobState.COLLECTED,
-            values={"failure_kind": _job_kind(status).value} if nothing_came else None,
+            values={
+                **({"failure_kind": _job_kind(status).value} if nothing_came else {}),
+                **(NOT_GIVEN_UP if job.failure_code == GIVEN_UP else {}),
+            },
             stamp="collected_at",
         )
         for event, rows in (

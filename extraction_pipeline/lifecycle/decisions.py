@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from extraction_pipeline.errors import LedgerError
-from extraction_pipeline.ledger import items, jobs, provider_jobs, readings, second_batches
+from extraction_pipeline.ledger import (
+    items,
+    jobs,
+    provider_jobs,
+    readings,
+    result_files,
+    second_batches,
+)
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.database import job_lock
 from extraction_pipeline.ledger.states import AuditEvent, JobState, NoAnswer, StuckReason
 from extraction_pipeline.lifecycle.adoption import mark_submitted
 from extraction_pipeline.lifecycle.calls_made import with_calls
-from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS
+from extraction_pipeline.lifecycle.late_results import GIVEN_UP, LOOK_SECONDS, NOTHING_CAME
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.watching import jobs_to_look_at
 from extraction_pipeline.providers.base import FailureKind, JobStatus
@@ -21,7 +28,12 @@ from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline.providers.http_failures import safe_code
 
 OF_UNKNOWN_FATE = (JobState.HELD, JobState.UNRESOLVED)
-ENDED_BY_A_PERSON = (*OF_UNKNOWN_FATE, JobState.SUBMITTED, JobState.ENDED)
+ENDED_BY_A_PERSON = (
+    *OF_UNKNOWN_FATE,
+    JobState.SUBMITTED,
+    JobState.ENDED,
+    JobState.COLLECTED,
+)
 WITHOUT_AN_END = frozenset(
     {StuckReason.OVER_BUDGET, StuckReason.NOT_MOVING, StuckReason.CALLS_FAIL}
 )
@@ -42,7 +54,15 @@ def adopt(pipeline: Pipeline, job_id: int, provider_job_id: str, actor: str, rea
         with pipeline.engine.connect() as connection:
             job = jobs.job_by_id(connection, job_id)
             other = provider_jobs.key_of(connection, job.provider, provider_job_id)
+            fetched = result_files.fetched_files(connection, job.id)
         _require_unknown_fate(job, held.held)
+        if fetched and provider_job_id != job.job_id:
+            raise LedgerError(
+                f"Results of batch {job.job_id} were fetched for job {job.job_key}; those of "
+                "another batch would be mixed with them.",
+                remedy="Run give_up_batch: what was fetched is published, and the rest is asked "
+                "about again.",
+            )
         if other not in (None, job.job_key):
             raise LedgerError(
                 f"Batch {provider_job_id} is that of job {other}.",
@@ -173,14 +193,24 @@ def give_up(pipeline: Pipeline, job_id: int, actor: str, reason: str) -> int:
                 remedy="Only a job can be given up that is held, or that the check nothing_stuck "
                 "names because it does not move, is over its waiting budget or cannot be reached.",
             )
+        # Answers that were collected and cannot be published are those that the store has lost, and
+        # the provider does not have any more: nothing can come of them.
+        lost = job.state is JobState.COLLECTED
         ended = items.fail_job_items(
-            connection, job.id, FailureKind.TRANSPORT.value, NoAnswer.GIVEN_UP.value
+            connection,
+            job.id,
+            FailureKind.TRANSPORT.value,
+            NoAnswer.RESULTS_LOST.value if lost else NoAnswer.GIVEN_UP.value,
+            answered=lost,
         )
         jobs.move(
             connection,
             job,
             JobState.COLLECTED if ended < job.request_count and job.job_id else JobState.FAILED,
-            values={"failure_kind": FailureKind.TRANSPORT.value, "failure_code": GIVEN_UP},
+            values={
+                "failure_kind": FailureKind.TRANSPORT.value,
+                "failure_code": NOTHING_CAME if lost else GIVEN_UP,
+            },
             stamp="collected_at",
         )
         readings.postpone(connection, job, LOOK_SECONDS)
@@ -198,8 +228,8 @@ def _may_be_given_up(connection: Connection, pipeline: Pipeline, job: jobs.JobRo
     if job.state not in ENDED_BY_A_PERSON:
         return False
     collection = pipeline.collections.get(job.collection)
-    if job.state is JobState.HELD or collection is None:
-        return job.state is JobState.HELD
+    if job.state is JobState.HELD or collection is None:  # which has no waiting budget any more
+        return True
     stuck = jobs_to_look_at(connection, pipeline, collection)
     return any(
         one.job_key == job.job_key and not WITHOUT_AN_END.isdisjoint(one.reasons) for one in stuck

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
-from extraction_pipeline.ledger import answers, items, jobs, readings
+from extraction_pipeline.ledger import items, jobs, readings, result_files
 from extraction_pipeline.ledger.states import Trouble
 from extraction_pipeline.lifecycle.naming import custom_id_prefix
 from extraction_pipeline.lifecycle.pipeline import Pipeline
@@ -48,7 +48,7 @@ def fetch(
 ) -> tuple[int, str]:
     """(id, content hash) of a stored result stream; fetched only if it was not before."""
     with pipeline.engine.connect() as connection:
-        known = answers.result_file(connection, job.id, result.kind.value)
+        known = result_files.result_file(connection, job.id, result.kind.value)
     if known is not None:
         return known
     with scratch_file(pipeline.settings) as path:
@@ -64,7 +64,7 @@ def fetch(
         content_hash = pipeline.store.put_file(path)
     crash_point(CrashPoint.RESULTS_STORED)
     with pipeline.engine.begin() as connection:
-        file_id = answers.add_result_file(
+        file_id = result_files.add_result_file(
             connection, job.id, result.kind.value, result.reference, content_hash, size
         )
     crash_point(CrashPoint.RESULT_FILE_WRITTEN)

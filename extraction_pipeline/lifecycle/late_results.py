@@ -46,8 +46,7 @@ def look(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> bool | None:
             JobState.ENDED,
             values={
                 "phase": status.phase.value,
-                "failure_kind": None,
-                "failure_code": None,
+                # The code stays until its results are here: see `close_again`.
                 "results_recorded_at": None,
                 **jobs.WELL,
             },
@@ -62,6 +61,15 @@ def look(pipeline: Pipeline, job: jobs.JobRow, actor: str) -> bool | None:
         )
     crash_point(CrashPoint.LATE_END_WRITTEN)
     return True
+
+
+def close_again(pipeline: Pipeline, job: jobs.JobRow) -> None:
+    """Of a job that was given up, ended, and whose results cannot be had: let it be over as before,
+    and look again later. Else it would be open for a person to give up once more."""
+    with pipeline.engine.begin() as connection:
+        before = JobState.FAILED if job.published_at is None else JobState.PUBLISHED
+        jobs.move(connection, job, before)
+        readings.postpone(connection, job, LOOK_SECONDS)
 
 
 def _later(pipeline: Pipeline, job: jobs.JobRow) -> None:

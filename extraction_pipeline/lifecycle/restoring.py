@@ -8,7 +8,8 @@ import hashlib
 
 from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import StoreError
-from extraction_pipeline.ledger import answers, jobs
+from extraction_pipeline.ledger import answers, jobs, result_files
+from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.scratch import scratch_file
@@ -19,12 +20,15 @@ BACKUP = "Restore the store from a backup."
 
 
 def restore_results(pipeline: Pipeline, job: jobs.JobRow) -> int:
-    """Put back the result files of a collected job that the store lacks; returns how many.
+    """Put back the result files of an ended or collected job that the store lacks, as long as an
+    answer in them is to be published; returns how many.
 
     Raises `StoreError` where the provider has them no more, or has other bytes by now.
     """
     with pipeline.engine.connect() as connection:
-        fetched = answers.result_files(connection, job.id)
+        if job.state is JobState.COLLECTED and not answers.wait_for_publishing(connection, job.id):
+            return 0
+        fetched = result_files.fetched_files(connection, job.id)
     gone = [file for file in fetched if not _holds(pipeline.store, file.content_hash)]
     if not gone:
         return 0
@@ -53,7 +57,7 @@ def _holds(store: ContentStore, content_hash: str) -> bool:
     return digest.hexdigest() == content_hash
 
 
-def _fetch_again(pipeline: Pipeline, job: jobs.JobRow, file: answers.FetchedFile) -> None:
+def _fetch_again(pipeline: Pipeline, job: jobs.JobRow, file: result_files.FetchedFile) -> None:
     provider = pipeline.provider(job.provider)
     status = provider.status(job.job_id or "")
     for result in status.results:

@@ -10,6 +10,7 @@ from extraction_pipeline.lifecycle.decisions import adopt, give_up
 from extraction_pipeline.lifecycle.late_results import NOTHING_CAME
 from extraction_pipeline.lifecycle.polling import poll, poll_due
 from extraction_pipeline.lifecycle.releasing import release
+from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
 from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy, Route
@@ -212,3 +213,25 @@ def test_a_job_that_can_never_be_read_is_given_up_by_a_person_and_one_on_its_way
     assert give_up(driven.pipeline, job_id, ACTOR, REASON) == 2
     (again,) = driven.submit().submitted
     assert len(driven.finished(again).published) == 2
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_job_that_was_given_up_and_whose_results_cannot_be_had_is_over_as_before(
+    driven: Driven, workplace: Workplace, proxy: Proxy, status: int
+) -> None:
+    job_id = given_up(driven, workplace, proxy)
+    (over,) = driven.rows(
+        "SELECT state::text, failure_code, collected_at FROM extraction.batch_jobs"
+    )
+    looked_at(driven, job_id)
+    proxy.plan(CONTENT, answer(status))
+    with pytest.raises(ProviderError):
+        driven.collect(job_id)
+    assert driven.rows(
+        "SELECT state::text, failure_code, collected_at FROM extraction.batch_jobs"
+        " WHERE due_at > now() + interval '5 hours'"
+    ) == [over]
+    driven.pause_ends()
+    driven.execute("UPDATE extraction.batch_jobs SET due_at = now()")
+    assert [one.ended for one in poll_due(driven.pipeline, ACTOR, 10, seconds=5)] == [True]
+    assert len(driven.finished(job_id).published) == 2

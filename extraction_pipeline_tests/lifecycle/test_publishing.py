@@ -9,11 +9,13 @@ from extraction_pipeline.errors import ConfigurationError, StoreError
 from extraction_pipeline.ledger.jobs import StateMoved
 from extraction_pipeline.ledger.states import DocumentStatus, JobState
 from extraction_pipeline.ledger.summary import document_lines
+from extraction_pipeline.lifecycle.decisions import give_up
 from extraction_pipeline.lifecycle.publishing import LOST_PATIENCE
 from extraction_pipeline_tests.conftest import Workplace
-from extraction_pipeline_tests.faults.proxy import CREATE, Proxy
+from extraction_pipeline_tests.faults.actions import answer
+from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy
 from extraction_pipeline_tests.faults.result_rows import Change, envelope, reversed_rows, said
-from extraction_pipeline_tests.lifecycle.driving import Driven
+from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 from extraction_pipeline_tests.lifecycle.model_answers import NOTHING_STATED
 
 
@@ -241,6 +243,25 @@ def test_results_that_the_store_lost_are_fetched_once_more_and_only_the_same_wil
     driven.collect(job_id)
     assert len(driven.publish(job_id).published) == 3
     assert driven.creates(job_id) == 1
+
+
+def test_results_that_nobody_has_any_more_are_given_up_by_a_person(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    job_id = collected(driven, workplace, 2)
+    ((results,),) = driven.rows("SELECT content_hash FROM extraction.result_files")
+    (place,) = (workplace.root / "home" / "store").rglob(results)
+    place.unlink()
+    proxy.plan(CONTENT, answer(404), times=None)
+    with pytest.raises(StoreError, match="could not be fetched again"):
+        driven.collect(job_id)
+    driven.execute("UPDATE extraction.batch_jobs SET failing_since = now() - interval '2h'")
+    assert give_up(driven.pipeline, job_id, ACTOR, "nobody has them") == 2
+    assert driven.job(job_id).state is JobState.FAILED
+    assert driven.items() == {("failed", "transport", "results_lost"): 2}
+    proxy.forget_plans()
+    (again,) = driven.submit().submitted
+    assert len(driven.finished(again).published) == 2
 
 
 def test_a_store_that_is_away_is_not_asked_for_every_answer(

@@ -151,3 +151,36 @@ def test_a_held_job_says_since_when_it_is_not_found_and_keeps_its_batch_and_its_
     driven.execute("UPDATE extraction.batch_jobs SET state = 'held'")
     adopt(driven.pipeline, job_id, taken.job_id or "", ACTOR, REASON)
     assert named(driven) == [f"exists_twice; second batch {second}"]
+
+
+def test_a_batch_that_another_job_has_is_no_second_one(
+    driven: Driven, workplace: Workplace
+) -> None:
+    """Two held jobs, and a person who gives each the batch of the other."""
+    workplace.write(1)
+    (first,) = driven.submitted()
+    workplace.write(1, start=1)
+    (second,) = driven.submitted()
+    batches = [driven.job(job_id).job_id or "" for job_id in (first, second)]
+    driven.execute(
+        "UPDATE extraction.batch_jobs SET state = 'held', job_id = NULL WHERE id = :j", j=second
+    )
+    driven.execute("UPDATE extraction.batch_jobs SET state = 'held' WHERE id = :j", j=first)
+    adopt(driven.pipeline, first, batches[1], ACTOR, REASON)
+    assert named(driven)[0] == f"exists_twice; second batch {batches[0]}"
+    adopt(driven.pipeline, second, batches[0], ACTOR, REASON)
+    assert named(driven) == []
+    with pytest.raises(LedgerError, match="is no second batch"):
+        settle(driven.pipeline, first, batches[0], ACTOR, REASON)
+
+
+def test_results_of_two_batches_are_not_mixed(driven: Driven, workplace: Workplace) -> None:
+    workplace.write(1)
+    (job_id,) = driven.submitted()
+    driven.ended(job_id)
+    driven.collect(job_id)
+    second = copied(driven, job_id)
+    driven.execute("UPDATE extraction.batch_jobs SET state = 'held'")
+    with pytest.raises(LedgerError, match="would be mixed"):
+        adopt(driven.pipeline, job_id, second, ACTOR, REASON)
+    adopt(driven.pipeline, job_id, driven.job(job_id).job_id or "", ACTOR, REASON)
