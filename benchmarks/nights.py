@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.crew import Crew
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.throughput import end_jobs, run_stages
 from benchmarks.watch import Stage, Watch, report
@@ -34,10 +35,10 @@ def measure(standing: int, new: int, root: Path, *, profiling: bool = False) -> 
         _night(pipeline, to, nights, 0, "night, nothing new", standing)
         write_documents(folder, standing, new)
         _night(pipeline, to, nights, new, f"night, {new:,} new", new)
-        end_jobs(pipeline, to, nights, new)
+        end_jobs(Crew(pipeline, to, 1, None), nights, new)
         write_documents(folder, standing + new, 2 * new)
         _night(pipeline, to, nights, 2 * new, f"night, {2 * new:,} new", 2 * new)
-        end_jobs(pipeline, to, nights, 2 * new)
+        end_jobs(Crew(pipeline, to, 1, None), nights, 2 * new)
         with nights.stage("checks of records", standing + 3 * new):
             for stage in PipelineStage:
                 found = compare(pipeline.engine, to.instance, "bench", stage)

@@ -1,5 +1,6 @@
 """Synthetic documents, a collection of them, and the pipeline over a fresh home."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,13 +51,19 @@ def document(number: int) -> bytes:
 
 
 @contextmanager
-def bench(root: Path, *, profiling: bool = False) -> Iterator[tuple[Pipeline, Recorder, Watch]]:
-    """The pipeline of the one collection `bench` over `root`/documents, with all it needs."""
+def bench(
+    root: Path, *, profiling: bool = False, requests_per_job: int | None = None
+) -> Iterator[tuple[Pipeline, Recorder, Watch]]:
+    """The pipeline of the one collection `bench` over `root`/documents, with all it needs; jobs are
+    as large as the provider takes them, or have so many requests."""
     collections = root / "collections"
     collections.mkdir()
     (collections / "bench.yaml").write_text(COLLECTION.format(folder=root / "documents"))
     os.environ["EXTRACTION_HOME"] = str(root / "home")
     os.environ["EXTRACTION_COLLECTIONS"] = str(collections)
+    if requests_per_job is not None:
+        limits = {"local": {"requests_per_job": requests_per_job}}
+        os.environ["EXTRACTION_LIMITS"] = json.dumps(limits)
     os.environ["EXTRACTION_POLL_SECONDS"] = "0.2"
     os.environ["EXTRACTION_POLL_MAX_SECONDS"] = "0.5"
     with local_stack(load_settings()) as settings, DagsterInstance.get() as instance:

@@ -1,25 +1,31 @@
 """How long each stage takes for N synthetic documents, and how much memory.
 
     python -m benchmarks.throughput 10000
+    python -m benchmarks.throughput 100000 --workers 2
     python -m benchmarks.throughput 5000 --profile
 
 A fresh home in a temporary folder, the embedded PostgreSQL, the batch server with its rules, and
-the project's own stages in one process, so that each can be timed alone. `waiting` is the time in
-which only the batch server works; what it does while a stage waits for it is its CPU time there.
+the project's own stages in one process, so that each can be timed alone. With `--workers` the
+source is read in as many parts, and the jobs, two for each, are shared among the processes stage by
+stage, as run workers share them. `waiting` is the time in which only the batch server works; what
+it does while a stage waits for it is its CPU time there.
 `--profile` shows the functions that each stage spends its time in, and makes all of it slower.
 """
 
 import argparse
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import orjson
 from sqlalchemy import select
 
+from benchmarks.crew import Crew, crew
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.watch import Watch, report
+from extraction_pipeline.documents.parts import Part
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.ledger.summary import summarize
 from extraction_pipeline.ledger.tables import batch_jobs
@@ -37,13 +43,15 @@ from extraction_pipeline.orchestration.recording import (
 )
 
 WAITING = "waiting for the batch server"
+JOBS_A_WORKER = 2
 
 
-def measure(count: int, root: Path, *, profiling: bool = False) -> Watch:
+def measure(count: int, root: Path, *, workers: int = 1, profiling: bool = False) -> Watch:
     """Run every stage once; raises if a document was lost."""
     write_documents(root / "documents", 0, count)
-    with bench(root, profiling=profiling) as (pipeline, to, watch):
-        run_stages(pipeline, to, watch, count)
+    size = None if workers == 1 else max(1, count // (JOBS_A_WORKER * workers))
+    with bench(root, profiling=profiling, requests_per_job=size) as (pipeline, to, watch):
+        run_stages(pipeline, to, watch, count, workers)
         with pipeline.engine.connect() as connection:
             summary = summarize(connection, "bench", "v1", 3)
     if summary.published != count:
@@ -51,39 +59,58 @@ def measure(count: int, root: Path, *, profiling: bool = False) -> Watch:
     return watch
 
 
-def run_stages(pipeline: Pipeline, to: Recorder, watch: Watch, count: int) -> None:
+def run_stages(
+    pipeline: Pipeline, to: Recorder, watch: Watch, count: int, workers: int = 1
+) -> None:
     """From the files of the source to the last record, for `count` new documents."""
     collection = pipeline.collection("bench")
-    with watch.stage("register", count):
-        scan(pipeline, collection)
-    with watch.stage("records of documents", count):
-        record_documents(pipeline, collection, to)
-    with watch.stage("submit", count):
-        submitted = submit_documents(
-            pipeline, collection, collection.active, actor="benchmark"
-        ).submitted
-    with watch.stage("records of submissions", count):
-        for job in submitted:
-            record_submission(pipeline, job, to)
-    end_jobs(pipeline, to, watch, count)
+    with crew(pipeline, to, workers) as hands:
+        with watch.stage("register", count):
+            hands.each(partial(_register, workers), range(1, workers + 1))
+        with watch.stage("records of documents", count):
+            record_documents(pipeline, collection, to)
+        with watch.stage("submit", count):
+            submitted = submit_documents(
+                pipeline, collection, collection.active, actor="benchmark"
+            ).submitted
+        with watch.stage("records of submissions", count):
+            hands.each(_record_submission, submitted)
+        end_jobs(hands, watch, count)
 
 
-def end_jobs(pipeline: Pipeline, to: Recorder, watch: Watch, count: int) -> None:
+def end_jobs(hands: Crew, watch: Watch, count: int) -> None:
     """From submitted jobs to their last records."""
     with watch.stage(WAITING, count):
-        while _jobs_in(pipeline, JobState.SUBMITTED):
-            poll_due(pipeline, "benchmark", 50, seconds=10)
+        while _jobs_in(hands.pipeline, JobState.SUBMITTED):
+            poll_due(hands.pipeline, "benchmark", 50, seconds=10)
             time.sleep(0.1)
-    jobs = _jobs_in(pipeline, JobState.ENDED)
+    jobs = _jobs_in(hands.pipeline, JobState.ENDED)
     with watch.stage("collect", count):
-        for job in jobs:
-            collect(pipeline, job, "benchmark")
+        hands.each(_collect, jobs)
     with watch.stage("publish", count):
-        for job in jobs:
-            publish_job(pipeline, job, "benchmark")
+        hands.each(_publish, jobs)
     with watch.stage("records of results", count):
-        for job in jobs:
-            record_results(pipeline, job, to)
+        hands.each(_record_results, jobs)
+
+
+def _register(parts: int, pipeline: Pipeline, _: Recorder, number: int) -> None:
+    scan(pipeline, pipeline.collection("bench"), Part(number, parts))
+
+
+def _record_submission(pipeline: Pipeline, to: Recorder, job: int) -> None:
+    record_submission(pipeline, job, to)
+
+
+def _collect(pipeline: Pipeline, _: Recorder, job: int) -> None:
+    collect(pipeline, job, "benchmark")
+
+
+def _publish(pipeline: Pipeline, _: Recorder, job: int) -> None:
+    publish_job(pipeline, job, "benchmark")
+
+
+def _record_results(pipeline: Pipeline, to: Recorder, job: int) -> None:
+    record_results(pipeline, job, to)
 
 
 def _jobs_in(pipeline: Pipeline, state: JobState) -> list[int]:
@@ -100,10 +127,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("documents", type=int, nargs="?", default=10_000)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--workers", type=int, default=1, help="processes that share the stages")
     parser.add_argument("--profile", action="store_true", help="show each stage's functions")
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
-        watch = measure(arguments.documents, Path(folder), profiling=arguments.profile)
+        watch = measure(
+            arguments.documents,
+            Path(folder),
+            workers=arguments.workers,
+            profiling=arguments.profile,
+        )
     if arguments.json:
         found = {"stages": [asdict(one) for one in watch.stages], "connections": watch.connections}
         print(orjson.dumps(found).decode())  # noqa: T201

@@ -35,7 +35,8 @@ PROFILED = 25
 
 @dataclass(frozen=True)
 class Stage:
-    """Seconds of one stage; CPU seconds and the peak memory in MB of each kind of process."""
+    """Seconds of one stage; of each kind of process the CPU seconds of all, and the peak memory in
+    MB of the largest."""
 
     name: str
     seconds: float
@@ -144,7 +145,7 @@ def _cpu() -> dict[str, float]:
 
 
 def _kind(process: psutil.Process) -> str:
-    if process.pid == os.getpid():
+    if process.pid == os.getpid() or any("multiprocessing" in one for one in process.cmdline()):
         return "pipeline"
     if process.name() == "postgres":
         return "postgres"
