@@ -252,7 +252,7 @@ class _LocalBackend:
         try:
             descriptor = _create(unfinished)
         except FileNotFoundError:
-            self._make_folder(Path(path).parent)
+            self._make_folder(os.path.dirname(path))  # noqa: PTH120
             descriptor = _create(unfinished)
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
@@ -266,7 +266,7 @@ class _LocalBackend:
 
     def take(self, digest: str, path: Path) -> None:
         target = Path(self._path(digest))
-        self._make_folder(target.parent)
+        self._make_folder(os.fspath(target.parent))
         path.replace(target)
         if hasattr(os, "O_DIRECTORY"):
             # The name is durable once its folder is.
@@ -278,7 +278,7 @@ class _LocalBackend:
 
     def folder_for_unfinished(self) -> Path | None:
         folder = Path(self._root, _UNFINISHED)
-        self._make_folder(folder)
+        self._make_folder(os.fspath(folder))
         return folder
 
     def flush(self) -> None:
@@ -317,12 +317,14 @@ class _LocalBackend:
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
 
-    def _make_folder(self, folder: Path) -> None:
-        if folder.is_dir():
-            return
-        self._make_folder(folder.parent)
-        # Another writer may have made it in the meantime.
-        folder.mkdir(mode=0o700, exist_ok=True)
+    def _make_folder(self, folder: str) -> None:
+        try:
+            os.mkdir(folder, 0o700)  # noqa: PTH102
+        except FileNotFoundError:
+            self._make_folder(os.path.dirname(folder))  # noqa: PTH120
+            self._make_folder(folder)
+        except FileExistsError:
+            return  # or another writer has made it in the meantime
 
 
 class _RemoteBackend:
