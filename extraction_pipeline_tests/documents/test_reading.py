@@ -1,11 +1,14 @@
 """What holds for every document, however bad."""
 
+from pathlib import PurePosixPath
+
 import docx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extraction_pipeline.documents.readable import ReadLimits
+from extraction_pipeline.documents.readers.kinds import extension
 from extraction_pipeline.documents.reading import (
     ReadableText,
     Unreadable,
@@ -132,3 +135,14 @@ def test_small_hostile_files_do_not_become_large_or_slow(name, content):
         assert len(result.text) < 3_000_000
     else:
         assert result.reason in {UnreadableReason.TOO_LARGE, UnreadableReason.TRUNCATED_OR_CORRUPT}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("a.TXT", "a", ".hidden", "..txt", "a.", "a.b.Pdf", "v1.2/a", "v1.2/a.md", "a.txt/", ""),
+        *("a .doc x", "ü.Ärzte", "a/.b/c.d e", "...", "a..", "a./b"),
+    ],
+)
+def test_the_ending_of_a_name_is_that_of_pathlib(name):
+    assert extension(name) == PurePosixPath(name).suffix.lower()
