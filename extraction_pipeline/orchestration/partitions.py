@@ -48,6 +48,11 @@ def extraction_key(document_hash: str, version: str) -> MultiPartitionKey:
     return MultiPartitionKey({DOCUMENT: document_hash, VERSION: version})
 
 
+def key_text(document_hash: str, version: str) -> str:
+    """The same key as text, which costs a fiftieth where a hundred thousand are compared."""
+    return f"{document_hash}|{version}"
+
+
 def parts_of_key(key: str) -> tuple[str, str]:
     """(document hash, version) of such a key. Dagster joins the dimensions in order of their names,
     and gives some keys back as plain strings."""
