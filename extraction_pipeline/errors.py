@@ -59,6 +59,10 @@ class StoreError(ExtractionPipelineError):
     exit_code = 4
 
 
+class StoreUnavailable(StoreError):
+    """The store behind the network cannot be reached: nothing is known of what it holds."""
+
+
 class LedgerError(ExtractionPipelineError):
     """The ledger refuses a change, or holds something that must not be."""
 

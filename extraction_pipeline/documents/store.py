@@ -33,7 +33,7 @@ import fsspec
 from fsspec.core import url_to_fs
 
 from extraction_pipeline.documents.identity import content_hash
-from extraction_pipeline.errors import StoreError
+from extraction_pipeline.errors import StoreError, StoreUnavailable
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 1 << 20
@@ -381,7 +381,18 @@ class _RemoteBackend:
         return self._read(digest)
 
     def _read(self, digest: str) -> bytes:
-        return cast(bytes, self._filesystem.cat_file(self._path(digest)))
+        try:
+            return cast(bytes, self._filesystem.cat_file(self._path(digest)))
+        except FileNotFoundError:
+            raise
+        # Every store behind fsspec brings its own errors. None of them says that it is not there.
+        except Exception as error:
+            cause = getattr(error, "strerror", None) or type(error).__name__
+            raise StoreUnavailable(
+                f"The store cannot read content {digest}: {cause}.",
+                remedy="Check that it can be reached, its setting and its credentials. What was "
+                "under way is tried again.",
+            ) from error
 
     def open(self, digest: str) -> BinaryIO:
         self.flush()

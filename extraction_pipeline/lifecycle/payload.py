@@ -6,7 +6,7 @@ from shutil import copyfileobj
 
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.documents.identity import content_hash_of_stream
-from extraction_pipeline.errors import StoreError
+from extraction_pipeline.errors import StoreError, StoreUnavailable
 from extraction_pipeline.ledger import items, jobs
 from extraction_pipeline.ledger.scans import read_again
 from extraction_pipeline.ledger.states import ItemState, JobState
@@ -37,6 +37,8 @@ def build_payload(pipeline: Pipeline, job: jobs.JobRow) -> jobs.JobRow:
                 for item, text_of in zip(chunk, texts, strict=True):
                     try:
                         text = text_of().decode()
+                    except StoreUnavailable:
+                        raise  # of all, and no document's end
                     except StoreError:
                         log.error("text %s of a document is not in the store", item.text_hash)
                         unread.append(item.text_hash)

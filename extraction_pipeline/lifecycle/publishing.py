@@ -13,7 +13,7 @@ import orjson
 
 from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.crash_points import CrashPoint, crash_point
-from extraction_pipeline.errors import LedgerError, StoreError
+from extraction_pipeline.errors import LedgerError, StoreError, StoreUnavailable
 from extraction_pipeline.ledger import answers, items, jobs
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.counted import count_anew
@@ -166,6 +166,8 @@ def _publish_chunk(
     for (answer, line), text_of in zip(_with_lines(pipeline, ordered), texts, strict=True):
         try:
             judged = _judge(provider, kind, answer, line, text_of)
+        except StoreUnavailable:
+            raise  # of all, and tried again as a whole
         except StoreError as error:
             lost.append(answer.text_hash)
             if len(lost) >= LOST_PATIENCE and not rows and not failures:
