@@ -348,7 +348,7 @@ def test_a_held_job_is_given_up_by_a_person_and_its_documents_are_asked_about_ag
     refused = installed.run(
         "give_up_batch", "give_up_held_batch", {"job_key": key, "reason": "it is gone"}
     )
-    assert "Only a job that is held can be given up." in cause(refused)
+    assert "Only a job can be given up that is held" in cause(refused)
     installed.execute("UPDATE extraction.batch_jobs SET state = 'held'")
     assert installed.run(
         "give_up_batch", "give_up_held_batch", {"job_key": key, "reason": "it is gone"}

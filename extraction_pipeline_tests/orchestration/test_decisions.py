@@ -143,7 +143,7 @@ def test_a_job_that_was_given_up_says_so_in_the_ui_and_its_late_results_are_reco
     installed.execute("UPDATE extraction.batch_jobs SET state = 'held'")
     chosen = {"job_key": key, "reason": REASON}
     assert installed.run("give_up_batch", "give_up_held_batch", chosen).success
-    assert "Only a job that is held can be given up." in cause(
+    assert "Only a job can be given up that is held" in cause(
         installed.run("give_up_batch", "give_up_held_batch", chosen)
     )
     seen = installed.instance.fetch_observations(AssetKey(["notes", "extractions"]), limit=9)
