@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from extraction_pipeline_tests.cli.warm_command import run_warm
+from extraction_pipeline_tests.faults.signals import heed_signals
 
 V1 = "  v1: {provider: local, model: rules-baseline, max_attempts: 2}\n"
 V2 = "  v2: {provider: local, model: rules-baseline, max_attempts: 2, max_output_tokens: 2048}\n"
@@ -87,8 +88,7 @@ class Installation:
                 env=self.environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # Tests that a shell runs in its background would hand on that SIGINT is ignored.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                preexec_fn=heed_signals,
             )
         try:
             yield process

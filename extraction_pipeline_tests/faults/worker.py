@@ -17,6 +17,7 @@ from extraction_pipeline.lifecycle.collecting import collect
 from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.submission import submit_documents
 from extraction_pipeline.settings import load_settings
+from extraction_pipeline_tests.faults.signals import heed_signals
 
 
 class Worker:
@@ -29,6 +30,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heed_signals,
         )
 
     def kill(self) -> None:

@@ -111,7 +111,7 @@ def test_a_run_in_the_queue_of_a_daemon_that_is_gone_is_not_waited_for(
     installed.add_run("collect_batch", DagsterRunStatus.QUEUED, **{JOB_KEY_TAG: key})
     waiting = threading.Thread(target=told.driver.wait, daemon=True)
     waiting.start()
-    waiting.join(20)
+    waiting.join(60)
     assert not waiting.is_alive()
     assert installed.materialized("extractions") == keys(installed.partitions())
 

@@ -250,7 +250,7 @@ def test_a_run_is_alive_while_its_checks_are_run(
     installed.execute("UPDATE runs SET update_timestamp = update_timestamp - interval '1 day'")
     assert report_lost_runs(installed.pipeline, installed.instance) == 0
     held_table.set()
-    run.join(20)
+    run.join(60)
     assert [one.status for one in installed.instance.get_runs()] == [DagsterRunStatus.SUCCESS]
 
 
