@@ -39,7 +39,7 @@ from extraction_pipeline.orchestration.resource import PipelineResource
 
 POLLS_PER_TICK = 200
 """Of each provider."""
-SECONDS_PER_TICK = 8.0
+SECONDS_PER_TICK = 4.0
 """In which readings are begun. One that is never answered is given up after `poll_timeout` more,
 one that is dripped after four times that; Dagster cuts a tick off after 60 seconds."""
 RUNS_PER_TICK = 25

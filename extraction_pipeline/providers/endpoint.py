@@ -70,7 +70,7 @@ class ProviderEndpoint:
     project: str | None = None
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
-    poll_timeout: float = 10.0
+    poll_timeout: float = 5.0
     send_timeout: float = 900.0
     anthropic_output: AnthropicOutput = AnthropicOutput.FORMAT
     gemini_schema_field: GeminiSchemaField = GeminiSchemaField.RESPONSE_SCHEMA
