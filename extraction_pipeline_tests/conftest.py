@@ -19,6 +19,7 @@ from extraction_pipeline.lifecycle.opening import open_pipeline
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.settings import load_settings
 from extraction_pipeline_tests.batch_server.process import ServerProcess, running_server
+from extraction_pipeline_tests.faults.signals import heed_signals
 
 TEMPLATE = "template_ready"
 
@@ -27,6 +28,11 @@ TEMPLATE = "template_ready"
 hypothesis_settings.register_profile("same", derandomize=True)
 hypothesis_settings.register_profile("explore", derandomize=False, max_examples=1_000)
 hypothesis_settings.load_profile("same")
+
+
+def pytest_configure() -> None:
+    """Heed signals, whatever the shell that runs the tests says: programs inherit it."""
+    heed_signals()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

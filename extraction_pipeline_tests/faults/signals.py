@@ -1,10 +1,11 @@
-"""Signals of programs that tests start."""
+"""Signals of the tests, and of programs that they start."""
 
 import signal
 
 
 def heed_signals() -> None:
-    """Before a program begins: heed what the tests' own shell may have them ignore, which `nohup`
-    and a place in the background do."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    """Heed what the tests' own shell may have them ignore, which `nohup` and a place in the
+    background do: programs would inherit it."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
