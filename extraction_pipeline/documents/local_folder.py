@@ -205,4 +205,4 @@ def _let_settle(found: list[FoundFile]) -> None:
     times = (int(file.modified.split(":")[1]) for file in found if file.modified is not None)
     wait = max(times, default=0) + TICK - time.time_ns()
     if wait > 0:
-        time.sleep(wait / 1e9)
+        time.sleep(wait / 1e9)  # the clock alone ends a tick; at most one

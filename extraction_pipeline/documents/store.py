@@ -20,30 +20,22 @@ import hashlib
 import os
 import re
 import tempfile
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property, partial
-from itertools import groupby
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
-import fsspec
 from fsspec.core import url_to_fs
 
 from extraction_pipeline.documents.identity import content_hash
-from extraction_pipeline.errors import StoreError, StoreUnavailable
+from extraction_pipeline.documents.store_backend import StoreBackend
+from extraction_pipeline.documents.store_folder import LocalFolder
+from extraction_pipeline.documents.store_objects import ObjectStore
+from extraction_pipeline.errors import StoreError
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 1 << 20
-_QUESTIONS_AT_ONCE = 16
-_THREADS = 16
-"""Contents that are on their way to or from an object store at once."""
-_LISTED_FROM = 20
-"""More contents than these in one of 256 folders of an object store are looked up by listing it."""
-_UNFINISHED = "unfinished"
-"""Folder of files being written, on the same disk so that they can be renamed into place."""
 
 
 class ContentWriter:
@@ -88,8 +80,8 @@ class ContentStore:
             raise StoreError(f"The store's URL cannot be used: {error}") from error
         protocol = filesystem.protocol
         local = "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
-        self._backend: _Backend = (
-            _LocalBackend(Path(root).expanduser()) if local else _RemoteBackend(filesystem, root)
+        self._backend: StoreBackend = (
+            LocalFolder(Path(root).expanduser()) if local else ObjectStore(filesystem, root)
         )
 
     def put(self, data: bytes) -> str:
@@ -214,253 +206,6 @@ def _compared(digest: str, read: Callable[[], bytes]) -> bytes:
             remedy="Restore it from a backup, or register its source again.",
         )
     return data
-
-
-class _Backend(Protocol):
-    def put(self, digest: str, data: bytes) -> None: ...
-
-    def take(self, digest: str, path: Path) -> None: ...
-
-    def folder_for_unfinished(self) -> Path | None: ...
-
-    def flush(self) -> None: ...
-
-    def read(self, digest: str) -> bytes: ...
-
-    def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]: ...
-
-    def open(self, digest: str) -> BinaryIO: ...
-
-    def read_range(self, digest: str, offset: int, length: int) -> bytes: ...
-
-    def exists(self, digest: str) -> bool: ...
-
-    def incomplete(self, sizes: Mapping[str, int | None]) -> set[str]: ...
-
-
-class _LocalBackend:
-    """A folder. Without fsspec in between, a small file costs four system calls."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = os.fspath(root.absolute())
-
-    def put(self, digest: str, data: bytes) -> None:
-        path = self._path(digest)
-        if _holds(path, data):
-            return
-        unfinished = f"{path}.{uuid.uuid4().hex}"
-        try:
-            descriptor = _create(unfinished)
-        except FileNotFoundError:
-            self._make_folder(os.path.dirname(path))  # noqa: PTH120
-            descriptor = _create(unfinished)
-        try:
-            with os.fdopen(descriptor, "wb", buffering=0) as file:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) :]
-            os.replace(unfinished, path)  # noqa: PTH105
-        except BaseException:  # Ctrl-C as well: no unfinished content stays behind
-            Path(unfinished).unlink(missing_ok=True)
-            raise
-
-    def take(self, digest: str, path: Path) -> None:
-        target = Path(self._path(digest))
-        self._make_folder(os.fspath(target.parent))
-        path.replace(target)
-        if hasattr(os, "O_DIRECTORY"):
-            # The name is durable once its folder is.
-            descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-
-    def folder_for_unfinished(self) -> Path | None:
-        folder = Path(self._root, _UNFINISHED)
-        self._make_folder(os.fspath(folder))
-        return folder
-
-    def flush(self) -> None:
-        if hasattr(os, "sync"):
-            os.sync()
-
-    def read(self, digest: str) -> bytes:
-        # Texts are read by the hundred thousand, and `pathlib` costs more than the reading.
-        with open(self._path(digest), "rb", buffering=0) as file:  # noqa: PTH123
-            return file.readall()
-
-    def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
-        return (partial(self.read, digest) for digest in digests)
-
-    def open(self, digest: str) -> BinaryIO:
-        return Path(self._path(digest)).open("rb")
-
-    def read_range(self, digest: str, offset: int, length: int) -> bytes:
-        with Path(self._path(digest)).open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
-
-    def exists(self, digest: str) -> bool:
-        return Path(self._path(digest)).is_file()
-
-    def incomplete(self, sizes: Mapping[str, int | None]) -> set[str]:
-        return {digest for digest, size in sizes.items() if not _fits(self._size(digest), size)}
-
-    def _size(self, digest: str) -> int | None:
-        try:
-            return os.stat(self._path(digest)).st_size  # noqa: PTH116
-        except OSError:
-            # It is missing, or the disk cannot give it out: it has to be put again.
-            return None
-
-    def _path(self, digest: str) -> str:
-        return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
-
-    def _make_folder(self, folder: str) -> None:
-        try:
-            os.mkdir(folder, 0o700)  # noqa: PTH102
-        except FileNotFoundError:
-            self._make_folder(os.path.dirname(folder))  # noqa: PTH120
-            self._make_folder(folder)
-        except FileExistsError:
-            return  # or another writer has made it in the meantime
-
-
-class _RemoteBackend:
-    """Anything else that fsspec reaches. An object store shows an object only when it is whole."""
-
-    def __init__(self, filesystem: fsspec.AbstractFileSystem, root: str) -> None:
-        self._filesystem = filesystem
-        self._root = root.rstrip("/")
-
-        # What a file system does by asyncio it does from any thread. Of others nobody says so.
-        self._threads = _THREADS if filesystem.async_impl else 0
-        self._under_way: deque[Future[None]] = deque()
-
-    def put(self, digest: str, data: bytes) -> None:
-        # Asking whether it is there would cost as much as writing the same again.
-        write = partial(self._filesystem.pipe_file, self._path(digest), data)
-        if not self._threads:
-            write()
-            return
-        if len(self._under_way) >= self._threads:
-            self._under_way.popleft().result()
-        self._under_way.append(self._executor.submit(write))
-
-    @cached_property
-    def _executor(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._threads, thread_name_prefix="store")
-
-    def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
-        if not self._threads:
-            yield from (partial(self._read, digest) for digest in digests)
-            return
-        self.flush()
-        begun: deque[Future[bytes]] = deque()
-        for digest in digests:
-            begun.append(self._executor.submit(self._read, digest))
-            if len(begun) >= self._threads:
-                yield begun.popleft().result
-        while begun:
-            yield begun.popleft().result
-
-    def take(self, digest: str, path: Path) -> None:
-        self._filesystem.put_file(os.fspath(path), self._path(digest))
-
-    def folder_for_unfinished(self) -> Path | None:
-        return None
-
-    def flush(self) -> None:
-        """Wait for the writes that are under way: they are durable when they return."""
-        while self._under_way:
-            self._under_way.popleft().result()
-
-    def read(self, digest: str) -> bytes:
-        self.flush()
-        return self._read(digest)
-
-    def _read(self, digest: str) -> bytes:
-        try:
-            return cast(bytes, self._filesystem.cat_file(self._path(digest)))
-        except FileNotFoundError:
-            raise
-        # Every store behind fsspec brings its own errors. None of them says that it is not there.
-        except Exception as error:
-            cause = getattr(error, "strerror", None) or type(error).__name__
-            raise StoreUnavailable(
-                f"The store cannot read content {digest}: {cause}.",
-                remedy="Check that it can be reached, its setting and its credentials. What was "
-                "under way is tried again.",
-            ) from error
-
-    def open(self, digest: str) -> BinaryIO:
-        self.flush()
-        return cast(BinaryIO, self._filesystem.open(self._path(digest), "rb"))
-
-    def read_range(self, digest: str, offset: int, length: int) -> bytes:
-        self.flush()
-        path = self._path(digest)
-        return cast(bytes, self._filesystem.cat_file(path, start=offset, end=offset + length))
-
-    def exists(self, digest: str) -> bool:
-        self.flush()
-        return bool(self._filesystem.exists(self._path(digest)))
-
-    def incomplete(self, sizes: Mapping[str, int | None]) -> set[str]:
-        self.flush()
-        found: dict[str, int] = {}
-        apart: list[str] = []
-        for folder, digests in groupby(sizes, key=lambda digest: digest[:2]):
-            some = list(digests)
-            if len(some) > _LISTED_FROM:
-                found |= self._sizes_below(folder)
-            else:
-                apart += some
-        # Each answer takes a way over the network.
-        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as threads:
-            asked = zip(apart, threads.map(self._size, apart), strict=True)
-            found |= {digest: size for digest, size in asked if size is not None}
-        return {digest for digest, size in sizes.items() if not _fits(found.get(digest), size)}
-
-    def _size(self, digest: str) -> int | None:
-        try:
-            return int(self._filesystem.size(self._path(digest)) or 0)
-        except FileNotFoundError:
-            return None
-
-    def _sizes_below(self, folder: str) -> dict[str, int]:
-        # A long-lived process must not see yesterday's listing.
-        self._filesystem.invalidate_cache()
-        try:
-            listed = self._filesystem.find(f"{self._root}/{folder}", detail=True)
-        except FileNotFoundError:
-            return {}
-        return {path.rpartition("/")[2]: int(info["size"] or 0) for path, info in listed.items()}
-
-    def _path(self, digest: str) -> str:
-        return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"
-
-
-def _fits(found: int | None, size: int | None) -> bool:
-    """Whether what was found is there and has the size, if one is known. Nothing is of no bytes."""
-    return found is not None and (found == size if size is not None else found > 0)
-
-
-def _create(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-
-
-def _holds(path: str, data: bytes) -> bool:
-    try:
-        # The length is asked for first, because a damaged file may have any.
-        if os.stat(path).st_size != len(data):  # noqa: PTH116
-            return False
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            return file.read() == data
-    except OSError:
-        # Writing tells what is wrong, if anything is.
-        return False
 
 
 def _next_chunk(source: BinaryIO) -> bytes:

@@ -157,7 +157,7 @@ class EmbeddedPostgres:
                 return ready
             # The sessions of a server that was killed live on for a moment and hold its memory.
             if attempt + 1 < START_ATTEMPTS:
-                time.sleep(PAUSE_SECONDS)
+                time.sleep(PAUSE_SECONDS)  # they are no children of ours to wait for
         with self._log.open("rb") as log:
             log.seek(before)
             raise self._unavailable(_said(log.read()) or "it ended at once")

@@ -15,7 +15,7 @@ from fsspec.asyn import AsyncFileSystem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from extraction_pipeline.documents import store as store_module
+from extraction_pipeline.documents import store_objects
 from extraction_pipeline.documents.identity import content_hash
 from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import StoreError
@@ -142,7 +142,7 @@ def test_what_is_missing_or_of_another_length_is_told(store):
 
 @pytest.mark.parametrize("listed_from", [0, 1000])
 def test_a_store_that_is_listed_answers_as_one_that_is_asked(store, monkeypatch, listed_from):
-    monkeypatch.setattr(store_module, "_LISTED_FROM", listed_from)
+    monkeypatch.setattr(store_objects, "_LISTED_FROM", listed_from)
     texts = [f"text {number}".encode() for number in range(40)]
     sizes = {store.put(text): len(text) for text in texts}
     wrong = {content_hash(b"never stored"): 12, **dict.fromkeys(list(sizes)[:3], 100)}

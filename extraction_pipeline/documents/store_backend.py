@@ -1,0 +1,44 @@
+"""What the content-addressed store needs of the place where its bytes lie."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+
+class StoreBackend(Protocol):
+    """Contents by their hash, without comparing them. Errors are those of the place."""
+
+    def put(self, digest: str, data: bytes) -> None:
+        """Store bytes under their hash; the same again changes nothing."""
+
+    def take(self, digest: str, path: Path) -> None:
+        """Store a file, which is gone or may go after it."""
+
+    def folder_for_unfinished(self) -> Path | None:
+        """Where files are written that `take` gets, or `None` for any place."""
+
+    def flush(self) -> None:
+        """Wait until what was put is stored."""
+
+    def read(self, digest: str) -> bytes:
+        """All bytes of a content."""
+
+    def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
+        """For each content, in order, how its bytes are got."""
+
+    def open(self, digest: str) -> BinaryIO:
+        """A content as a stream."""
+
+    def read_range(self, digest: str, offset: int, length: int) -> bytes:
+        """So many bytes of a content, from an offset on."""
+
+    def exists(self, digest: str) -> bool:
+        """Whether there is such a content."""
+
+    def incomplete(self, sizes: Mapping[str, int | None]) -> set[str]:
+        """Those that are missing, or of another size than this, if one is known."""
+
+
+def fits(found: int | None, size: int | None) -> bool:
+    """Whether what was found is there and has the size, if one is known. Nothing is of no bytes."""
+    return found is not None and (found == size if size is not None else found > 0)
