@@ -9,7 +9,8 @@ the project's own stages in one process, so that each can be timed alone. With `
 source is read in as many parts, and the jobs, two for each, are shared among the processes stage by
 stage, as run workers share them. `waiting` is the time in which only the batch server works; what
 it does while a stage waits for it is its CPU time there.
-`--profile` shows the functions that each stage spends its time in, and makes all of it slower.
+`--profile` shows the functions that each stage spends its time in, and the statements that the
+database is seen busy with, and makes all of it slower.
 """
 
 import argparse

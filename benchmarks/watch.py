@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy import NullPool, create_engine, text
 
+from benchmarks.statements import busy_statements
 from extraction_pipeline.reports.table import render_table
 
 READER = "reader_child"
@@ -52,8 +53,8 @@ class Stage:
 
 @dataclass
 class Watch:
-    """Times stages one after the other. With `profiling` each is told in its functions as well,
-    which makes it slower."""
+    """Times stages one after the other. With `profiling` each is told in its functions and the
+    database's statements as well, which makes it slower."""
 
     database_url: str
     profiling: bool = False
@@ -69,11 +70,12 @@ class Watch:
         before = _cpu()
         profile = cProfile.Profile() if self.profiling else None
         started = time.perf_counter()
-        if profile is not None:
-            profile.enable()
-        yield
-        if profile is not None:
-            profile.disable()
+        if profile is None:
+            yield
+        else:
+            print(f"== {name}")  # noqa: T201
+            with busy_statements(self.database_url, print), profile:
+                yield
         seconds = time.perf_counter() - started
         cpu = {kind: spent - before.get(kind, 0.0) for kind, spent in _cpu().items()}
         memory: dict[str, float] = {}
@@ -85,7 +87,6 @@ class Watch:
             memory[kind] = max(memory.get(kind, 0.0), _peak(process))
         self.stages.append(Stage(name, seconds, cpu, memory, documents))
         if profile is not None:
-            print(f"== {name}")  # noqa: T201
             pstats.Stats(profile).sort_stats("tottime").print_stats(PROFILED)
 
     @contextmanager

@@ -7,11 +7,11 @@ the run's one event with all its partitions is taken, and written as the same ro
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
-from dagster import DagsterEventType
+from dagster import AssetKey, DagsterEventType
 from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.events.log import EventLogEntry
 from dagster._serdes import ConfigurableClassData, serialize_value
@@ -87,6 +87,7 @@ class BulkEventLogStorage(PostgresEventLogStorage):
 
     def store_plain(self, records: Iterable[tuple[PlainRecord, float]], origin: Origin) -> None:
         """Store records of one step, each with its time in seconds since 1970."""
+        name_of = cache(AssetKey.to_string)
         self._store(
             (
                 EventRow(
@@ -95,7 +96,7 @@ class BulkEventLogStorage(PostgresEventLogStorage):
                     kind=record.kind.value,
                     timestamp=datetime.fromtimestamp(timestamp, UTC).replace(tzinfo=None),
                     step_key=origin.step_key,
-                    asset_key=record.asset_key.to_string(),
+                    asset_key=name_of(record.asset_key),
                     partition=str(record.partition),
                 ),
                 partial(_entry_of_plain, record, origin, timestamp),
