@@ -27,6 +27,8 @@ RECORD_LOCK = 0x65787065
 PRICE_LOCK = 0x65787070
 QUEUE_LOCK = 0x65787071
 JOB_ID_LOCK = 0x65787069
+RUN_LOCK = 0x65787072
+"""Held by a run of Dagster for as long as its process lives."""
 
 LOCK_PAUSE_SECONDS = 0.2
 

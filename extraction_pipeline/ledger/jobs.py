@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, text
 
 from extraction_pipeline.errors import LedgerError
+from extraction_pipeline.ledger.in_hand import IN_HAND
 from extraction_pipeline.ledger.pauses import NOT_PAUSED
 from extraction_pipeline.ledger.states import JobState, Trouble
 
@@ -124,6 +125,7 @@ def jobs_to_run(
     *,
     accounts: Sequence[str] = (),
     again: tuple[float, float] = (0.0, 0.0),
+    patience: float = 0.0,
     versions: Sequence[int] | None = None,
 ) -> list[JobRow]:
     """Jobs that a run must carry on: to send or resolve, to collect, or to write records for. Those
@@ -131,18 +133,21 @@ def jobs_to_run(
 
     What needs a call of one of `accounts` waits for as long as that is paused, and what a run was
     asked for waits for `again`: the seconds after the first run, which double with each, and the
-    longest. `versions` narrows the jobs to those of these."""
+    longest. What the run that made it has not come to yet is left to that, while it lives and
+    brings a job on within `patience` seconds. `versions` narrows the jobs to those of these."""
     rows = connection.execute(
         text(f"""
             SELECT {COLUMNS} {FROM}
             WHERE (j.state = 'collected'
                OR (j.state = 'ended' AND {NOT_PAUSED})
                OR (j.state IN ('preparing', 'prepared', 'submitting', 'unresolved')
-                   AND j.due_at <= now() AND {NOT_PAUSED})
+                   AND j.due_at <= now() AND {NOT_PAUSED}
+                   AND NOT (j.submit_attempt = 0 AND j.poll_count = 0 AND {IN_HAND}))
                OR (j.state NOT IN ('preparing', 'prepared', 'submitting', 'unresolved', 'held',
                                    'rejected')
                    AND j.submission_recorded_at IS NULL
-                   AND j.submitted_at < now() - interval '60 seconds')
+                   AND j.submitted_at < now() - interval '60 seconds'
+                   AND NOT {IN_HAND})
                OR (j.state = 'published' AND j.results_recorded_at IS NULL))
               AND (j.run_requested_at IS NULL
                    OR j.ended_at > j.run_requested_at  -- that run was to submit it
@@ -158,6 +163,7 @@ def jobs_to_run(
             "limit": limit,
             "versions": _or_all(versions),
             "accounts": list(accounts),
+            "patience": timedelta(seconds=patience),
             "first": timedelta(seconds=again[0]),
             "longest": timedelta(seconds=again[1]),
         },

@@ -21,7 +21,8 @@ from extraction_pipeline.prices.estimate import estimate
 from extraction_pipeline.providers.base import FailureKind, ProviderLimits
 
 BUSY_PATIENCE_SECONDS = 300.0
-"""How long a run waits for another one that is sending the job of its documents right now."""
+"""How long a run waits for another one that is sending the job of its documents right now, and how
+long the sensor leaves jobs to a run that brings none of its own on."""
 
 
 @dataclass

@@ -22,10 +22,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from extraction_pipeline.errors import DatabaseUnavailable, LedgerError
-from extraction_pipeline.ledger.database import open_engine
-
-RUN_LOCK = 0x65787072
-"""First half of the two-integer advisory lock keys; the ledger's kinds are others."""
+from extraction_pipeline.ledger.database import RUN_LOCK, open_engine
 
 PULSE_SECONDS = 1.0
 PATIENCE_SECONDS = 30.0

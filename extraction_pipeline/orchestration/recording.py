@@ -105,15 +105,20 @@ def _record_documents(
 
 
 def record_submission(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
-    """Write that the provider has the requests of this job, if it has and it is not recorded."""
-    with pipeline.engine.connect() as connection:
-        job = jobs.job_by_id(connection, job_id)
-    if job.job_id is None or job.submission_recorded_at is not None:
-        return 0
-    written = _record_job(pipeline, job, submission_records, to)
-    crash_point(CrashPoint.SUBMISSION_NOT_MARKED)
-    with pipeline.engine.begin() as connection:
-        jobs.mark_recorded(connection, job.id, "submission")
+    """Write that the provider has the requests of this job, if it has and it is not recorded.
+
+    Several runs may come to do so at once; one does.
+    """
+    with pipeline.engine.begin() as holder:
+        job = jobs.job_by_id(holder, job_id)
+        if job.job_id is None or job.submission_recorded_at is not None:
+            return 0
+        lock_until_commit(holder, RECORD_LOCK, job.job_key)
+        if jobs.job_by_id(holder, job_id).submission_recorded_at is not None:
+            return 0
+        written = _record_job(pipeline, job, submission_records, to)
+        crash_point(CrashPoint.SUBMISSION_NOT_MARKED)
+        jobs.mark_recorded(holder, job.id, "submission")
     return written
 
 

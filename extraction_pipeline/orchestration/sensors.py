@@ -28,6 +28,7 @@ from extraction_pipeline.lifecycle.pacing import LONGEST_RUN_AGAIN_SECONDS, RUN_
 from extraction_pipeline.lifecycle.pausing import accounts, pauses_of
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import Reading, poll_due
+from extraction_pipeline.lifecycle.submission import BUSY_PATIENCE_SECONDS
 from extraction_pipeline.orchestration.jobs import (
     ATTEMPT_TAG,
     JOB_KEY_TAG,
@@ -134,6 +135,7 @@ def run_requests(
             RUNS_PER_TICK,
             accounts=accounts(pipeline),
             again=(RUN_AGAIN_SECONDS, LONGEST_RUN_AGAIN_SECONDS),
+            patience=BUSY_PATIENCE_SECONDS,
             versions=versions,
         )
     statuses = NOT_FINISHED_STATUSES if daemon else [DagsterRunStatus.STARTED]
