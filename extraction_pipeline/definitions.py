@@ -14,6 +14,7 @@ from extraction_pipeline.lifecycle.recipes import build_request, recipe_of
 from extraction_pipeline.orchestration.assets import collection_assets
 from extraction_pipeline.orchestration.checks import collection_checks
 from extraction_pipeline.orchestration.jobs import ALL_JOBS, scan_in_parts
+from extraction_pipeline.orchestration.lost_parts import lost_parts
 from extraction_pipeline.orchestration.nightly import nightly_refresh
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.orchestration.sensors import batch_status
@@ -38,15 +39,16 @@ def build_definitions(settings: Settings) -> Definitions:
             _require_sendable(collection, version, settings)
             require_price(collection, version, prices)
     night, nightly_schedule = nightly_refresh(settings)
+    parts = scan_in_parts([one.name for one in collections], settings.scan_parts)
     return Definitions(
         assets=[night, *(one for each in collections for one in collection_assets(each))],
         asset_checks=[collection_checks(each) for each in collections],
         jobs=[
             *ALL_JOBS,
-            scan_in_parts([one.name for one in collections], settings.scan_parts),
+            parts,
             nightly_schedule.job,
         ],
-        sensors=[batch_status],
+        sensors=[batch_status, lost_parts(parts)],
         schedules=[nightly_schedule],
         resources={"pipeline": PipelineResource()},
         # A run is one process. Its work is in the database and at the provider; a process for

@@ -14,6 +14,7 @@ from dagster import (
     static_partitioned_config,
 )
 from dagster._core.definitions.metadata import RawMetadataValue
+from dagster._core.storage.tags import MAX_RETRIES_TAG
 from pydantic import Field
 
 from extraction_pipeline.documents.parts import Part, part_keys, part_of_key
@@ -308,7 +309,7 @@ def scan_in_parts(collections: Iterable[str], parts: int) -> JobDefinition:
 
     @job(
         name="scan_in_parts",
-        tags=OURS,
+        tags={**OURS, MAX_RETRIES_TAG: "0"},  # see `lost_parts`
         config=config,
         description="Look for new, changed and vanished documents, with a run for each part of a "
         "source. For the first scan of a large one: start a backfill of it.",
