@@ -1,5 +1,7 @@
 """The content-addressed store in whatever fsspec reaches, such as an object store."""
 
+import contextlib
+import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import fsspec
 
@@ -19,6 +21,53 @@ _THREADS = 16
 """Contents that are on their way to or from an object store at once."""
 _LISTED_FROM = 20
 """More contents than these in one of 256 folders of an object store are looked up by listing it."""
+_BUFFERED_BYTES = 1 << 20
+
+
+@contextlib.contextmanager
+def _reached(digest: str) -> Iterator[None]:
+    """Every store behind fsspec brings its own errors. One alone says that a content is not there;
+    of the others none does."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        cause = getattr(error, "strerror", None) or type(error).__name__
+        raise StoreUnavailable(
+            f"The store cannot read content {digest}: {cause}.",
+            remedy="Check that it can be reached, its setting and its credentials. What was "
+            "under way is tried again.",
+        ) from error
+
+
+class _Content(io.RawIOBase):
+    """A content whose bytes come over the network as they are read."""
+
+    def __init__(self, stream: BinaryIO, digest: str) -> None:
+        super().__init__()
+        self._stream = stream
+        self._digest = digest
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _reached(self._digest):
+            data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with _reached(self._digest):
+            return self._stream.seek(offset, whence)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 class ObjectStore:
@@ -80,29 +129,22 @@ class ObjectStore:
         return self._read(digest)
 
     def _read(self, digest: str) -> bytes:
-        try:
+        with _reached(digest):
             return cast(bytes, self._filesystem.cat_file(self._path(digest)))
-        except FileNotFoundError:
-            raise
-        # Every store behind fsspec brings its own errors. None of them says that it is not there.
-        except Exception as error:
-            cause = getattr(error, "strerror", None) or type(error).__name__
-            raise StoreUnavailable(
-                f"The store cannot read content {digest}: {cause}.",
-                remedy="Check that it can be reached, its setting and its credentials. What was "
-                "under way is tried again.",
-            ) from error
 
     def open(self, digest: str) -> BinaryIO:
         """A content as a stream."""
         self.flush()
-        return cast(BinaryIO, self._filesystem.open(self._path(digest), "rb"))
+        with _reached(digest):
+            stream = self._filesystem.open(self._path(digest), "rb")
+        return io.BufferedReader(_Content(stream, digest), _BUFFERED_BYTES)
 
     def read_range(self, digest: str, offset: int, length: int) -> bytes:
         """So many bytes of a content, from an offset on."""
         self.flush()
-        path = self._path(digest)
-        return cast(bytes, self._filesystem.cat_file(path, start=offset, end=offset + length))
+        with _reached(digest):
+            path = self._path(digest)
+            return cast(bytes, self._filesystem.cat_file(path, start=offset, end=offset + length))
 
     def exists(self, digest: str) -> bool:
         """Whether there is such a content."""

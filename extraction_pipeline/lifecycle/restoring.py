@@ -7,7 +7,7 @@ same bytes will do: where each answer lies in them, and its hash, are in the led
 import hashlib
 
 from extraction_pipeline.documents.store import ContentStore
-from extraction_pipeline.errors import StoreError
+from extraction_pipeline.errors import StoreError, StoreUnavailable
 from extraction_pipeline.ledger import answers, jobs, result_files
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.pausing import heeding, require_no_pause
@@ -23,7 +23,8 @@ def restore_results(pipeline: Pipeline, job: jobs.JobRow) -> int:
     """Put back the result files of an ended or collected job that the store lacks, as long as an
     answer in them is to be published; returns how many.
 
-    Raises `StoreError` where the provider has them no more, or has other bytes by now.
+    Raises `StoreError` where the provider has them no more, or has other bytes by now, and
+    `StoreUnavailable`, with nothing fetched, where the store cannot be asked.
     """
     with pipeline.engine.connect() as connection:
         if job.state is JobState.COLLECTED and not answers.wait_for_publishing(connection, job.id):
@@ -52,6 +53,8 @@ def _holds(store: ContentStore, content_hash: str) -> bool:
             digest = hashlib.sha256()
             while chunk := stored.read(CHUNK_BYTES):
                 digest.update(chunk)
+    except StoreUnavailable:
+        raise  # away, which says nothing of what it holds
     except StoreError:
         return False
     return digest.hexdigest() == content_hash

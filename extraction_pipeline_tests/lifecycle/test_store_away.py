@@ -12,6 +12,7 @@ from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import StoreUnavailable
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.faults.proxy import CONTENT, Proxy
 from extraction_pipeline_tests.lifecycle.driving import Driven
 
 
@@ -90,3 +91,23 @@ def test_of_many_contents_each_says_that_the_store_is_away(remote: Driven) -> No
     for read in store.get_many([digest, digest]):
         with pytest.raises(StoreUnavailable, match="ConnectionError"):
             read()
+
+
+def test_results_are_not_fetched_again_because_the_store_is_away(
+    remote: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    workplace.write(3)
+    remote.scan()
+    (job,) = remote.submit().submitted
+    remote.ended(job)
+    remote.collect(job)
+    fetched = proxy.count(CONTENT)
+    Bucket.away = True
+    with pytest.raises(StoreUnavailable, match="ConnectionError"):
+        remote.collect(job)
+    with pytest.raises(StoreUnavailable, match="ConnectionError"):
+        remote.publish(job)
+    assert proxy.count(CONTENT) == fetched
+    Bucket.away = False
+    assert len(remote.publish(job).published) == 3
+    assert proxy.count(CONTENT) == fetched
