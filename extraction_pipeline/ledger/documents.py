@@ -286,6 +286,22 @@ def documents_by_hash(
     return [_recordable(row) for row in rows]
 
 
+def unknown_hashes(connection: Connection, collection: str, hashes: Sequence[str]) -> list[str]:
+    """Those of these hashes that are of no document of the collection, each once, in order."""
+    return list(
+        connection.execute(
+            text("""
+                SELECT DISTINCT h.hash FROM unnest(CAST(:hashes AS text[])) AS h (hash)
+                WHERE NOT EXISTS (
+                    SELECT FROM extraction.documents d
+                    WHERE d.collection = :collection AND d.document_hash = h.hash)
+                ORDER BY h.hash
+            """),
+            {"collection": collection, "hashes": list(hashes)},
+        ).scalars()
+    )
+
+
 def _recordable(row: Row[Any]) -> RecordableDocument:
     values = tuple(row)
     return RecordableDocument(values[0], DocumentState(values[1]), *values[2:])

@@ -1,6 +1,5 @@
 """Releasing: a person lets documents that ended without a record be asked about again."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,8 @@ from extraction_pipeline.ledger import items
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, ItemState
 from extraction_pipeline.ledger.versions import find_version
+from extraction_pipeline.lifecycle.known import require_known
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-
-NAMED_AT_MOST = 3
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 _LEFT: Mapping[ItemState | None, str] = {
     None: "never asked about at this version",
@@ -64,7 +61,7 @@ def release(
             )
         released = items.release_documents(connection, version.id, asked)
         standing = items.standings(connection, collection, version.id, asked)
-        _require_known(collection, [one for one in asked if one not in standing])
+        require_known(collection, [one for one in asked if one not in standing], "released")
         note(
             connection,
             AuditEvent.DOCUMENTS_RELEASED,
@@ -74,20 +71,6 @@ def release(
         )
     left = Counter(standing[one] for one in set(asked).difference(released))
     return Released(len(released), _told(len(released), len(asked), left))
-
-
-def _require_known(collection: str, unknown: Sequence[str]) -> None:
-    """Only what has the form of a hash is named: the rest was typed, and could be anything."""
-    if not unknown:
-        return
-    named = [one for one in unknown if _HASH.fullmatch(one)][:NAMED_AT_MOST]
-    which = f" ({', '.join(named)}{', …' if len(named) < len(unknown) else ''})" if named else ""
-    count = "1 is" if len(unknown) == 1 else f"{len(unknown):,} are"
-    raise LedgerError(
-        f"Of these documents {count} not in {collection}{which}; none was released.",
-        remedy="Give partition keys as Dagster shows them for the collection's documents: 64 "
-        "hexadecimal digits each, without the version.",
-    )
 
 
 def _told(released: int, asked: int, left: Mapping[ItemState | None, int]) -> str:

@@ -24,9 +24,11 @@ from extraction_pipeline.errors import (
     ExtractionPipelineError,
 )
 from extraction_pipeline.ledger import jobs as ledger_jobs
+from extraction_pipeline.ledger.documents import unknown_hashes
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
+from extraction_pipeline.lifecycle.known import require_known
 from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
@@ -89,7 +91,8 @@ class SubmitConfig(Config):
         default=None, description="Version to extract at; the active one if left out."
     )
     document_hashes: list[str] = Field(
-        default_factory=list, description="Just these documents; empty for all that lack one."
+        default_factory=list,
+        description="Just these documents, by their partition keys; empty for all that lack one.",
     )
 
 
@@ -177,10 +180,14 @@ def submit_missing_documents(
     """Submit documents by hash or all that need it, and record what the provider has."""
     with pipeline.working() as opened:
         collection = opened.collection(config.collection)
+        version = collection.version(config.extraction_version or collection.active_version)
+        with opened.engine.connect() as connection:
+            unknown = unknown_hashes(connection, collection.name, config.document_hashes)
+        require_known(collection.name, unknown, "submitted")
         report = submit_documents(
             opened,
             collection,
-            collection.version(config.extraction_version or collection.active_version),
+            version,
             hashes=config.document_hashes or None,
             actor=context.run_id,
             before_due=True,

@@ -184,3 +184,20 @@ def errored(results: bytes) -> bytes:
     rows = [json.loads(line) for line in results.splitlines()]
     failed = {"status_code": 500, "request_id": "req-1", "body": {"error": {"code": "oops"}}}
     return b"".join(json.dumps(row | {"response": failed}).encode() + b"\n" for row in rows)
+
+
+def test_documents_that_the_collection_does_not_have_are_named_and_nothing_is_sent(
+    installed: Installed,
+) -> None:
+    hashes = installed.with_documents(2)
+    unknown = [letter * 64 for letter in "abcd"]
+    of_none = cause(installed.submit(document_hashes=unknown))
+    first_three = ", ".join(unknown[:3])
+    assert of_none.startswith(
+        f"Of these documents 4 are not in notes ({first_three}, …); none was submitted. Give"
+    )
+    of_some = cause(installed.submit(document_hashes=[unknown[0], "Mrs Doe.pdf", *hashes]))
+    assert of_some.startswith(f"Of these documents 2 are not in notes ({unknown[0]}, …); none")
+    assert "Doe" not in of_some
+    assert installed.query("SELECT count(*) FROM extraction.batch_jobs") == [0]
+    assert installed.submit(document_hashes=hashes).success
