@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dagster import Config, JobDefinition, OpExecutionContext, job, op
+from dagster import JobDefinition, OpExecutionContext, job, op
 from pydantic import Field
 
 from extraction_pipeline.errors import ConfigurationError
@@ -13,9 +13,10 @@ from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import record_ends, record_submission, recorder
 from extraction_pipeline.orchestration.resource import PipelineResource
+from extraction_pipeline.orchestration.typed import TypedConfig
 
 
-class AdoptConfig(Config):
+class AdoptConfig(TypedConfig):
     """A batch job of ours, and the batch at the provider that it is."""
 
     job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
@@ -23,14 +24,14 @@ class AdoptConfig(Config):
     reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
-class DecidedJobConfig(Config):
+class DecidedJobConfig(TypedConfig):
     """A batch job of ours, and why something is decided about it."""
 
     job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
     reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
-class SecondBatchConfig(Config):
+class SecondBatchConfig(TypedConfig):
     """A batch job of ours that exists twice at the provider, and its batch that is not ours."""
 
     job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
@@ -43,7 +44,7 @@ class SecondBatchConfig(Config):
     reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
-class ReleaseConfig(Config):
+class ReleaseConfig(TypedConfig):
     """Documents that ended as failed or invalid."""
 
     collection: str = Field(description="Name of the collection.")

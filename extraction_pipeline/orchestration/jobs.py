@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dagster import (
-    Config,
     Failure,
     JobDefinition,
     MetadataValue,
@@ -46,6 +45,7 @@ from extraction_pipeline.orchestration.recording import (
     recorder,
 )
 from extraction_pipeline.orchestration.resource import PipelineResource
+from extraction_pipeline.orchestration.typed import TypedConfig
 
 SOURCES = "sources"
 """Pool of the runs that read sources: an instance may limit how many do at once."""
@@ -71,7 +71,7 @@ TO_RESOLVE = frozenset(
 """States of jobs that are not with the provider for certain."""
 
 
-class ScanConfig(Config):
+class ScanConfig(TypedConfig):
     """Which collections to scan, and which part of each."""
 
     collections: list[str] = Field(
@@ -83,7 +83,7 @@ class ScanConfig(Config):
     )
 
 
-class SubmitConfig(Config):
+class SubmitConfig(TypedConfig):
     """What to submit. Documents that were submitted before are passed over."""
 
     collection: str = Field(description="Name of the collection.")
@@ -96,14 +96,14 @@ class SubmitConfig(Config):
     )
 
 
-class BatchJobConfig(Config):
+class BatchJobConfig(TypedConfig):
     """One batch job, by its key, and which attempt at it this is."""
 
     job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
     attempt: int = Field(default=1, description="Number of this attempt.")
 
 
-class ReconcileConfig(Config):
+class ReconcileConfig(TypedConfig):
     """Which records to write again."""
 
     collections: list[str] = Field(
