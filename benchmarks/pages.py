@@ -165,7 +165,7 @@ def fill(instance: DagsterInstance, url: str, count: int) -> None:
             for key in assets_of([BENCH])
         ],
     )
-    fail(instance, [str(extraction_key(one, VERSIONS[-1])) for one in lacking])
+    fail(instance, [extraction_key(one, VERSIONS[-1]) for one in lacking])
 
 
 def fail(instance: DagsterInstance, partitions: list[str]) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, func, select
 
 from extraction_pipeline.ledger import stages
 from extraction_pipeline.ledger.stages import Passed, Stage
-from extraction_pipeline.orchestration.partitions import key_text, parts_of_key
+from extraction_pipeline.orchestration.partitions import extraction_key, parts_of_key
 from extraction_pipeline.orchestration.recorded import (
     asset_of,
     recorded_contents,
@@ -62,7 +62,7 @@ def partition_of(one: Passed) -> str:
     """The partition key of a document at a stage."""
     if one.version is None:
         return one.document_hash
-    return key_text(one.document_hash, one.version)
+    return extraction_key(one.document_hash, one.version)
 
 
 def compare(engine: Engine, instance: DagsterInstance, collection: str, stage: Stage) -> Comparison:

@@ -128,10 +128,13 @@ def record_results(pipeline: Pipeline, job_id: int, to: Recorder) -> int:
         job = jobs.job_by_id(connection, job_id)
     if job.published_at is None or job.results_recorded_at is not None:
         return 0
-    _record_job(pipeline, job, end_records, to)
-    written = _record_job(pipeline, job, response_records, to)
-    crash_point(CrashPoint.RESPONSES_RECORDED)
-    written += _record_job(pipeline, job, extraction_records, to)
+    written = 0
+    with pipeline.engine.connect() as connection:
+        for chunk in answers.record_rows(connection, job.id):
+            to.write(end_records(job, chunk))
+            written += to.write(response_records(job, chunk))
+            crash_point(CrashPoint.RESPONSES_RECORDED)
+            written += to.write(extraction_records(job, chunk))
     crash_point(CrashPoint.RESULTS_NOT_MARKED)
     with pipeline.engine.begin() as connection:
         jobs.mark_recorded(connection, job.id, "results")

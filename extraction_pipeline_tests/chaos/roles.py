@@ -118,8 +118,8 @@ def backfill(collection: str, asset: str, version: str, first: float, last: floa
                 # By this a run that was killed is known as one of ours, and gives its place back.
                 asset_selection=[AssetKey([collection, asset])],
                 tags={
-                    ASSET_PARTITION_RANGE_START_TAG: str(low),
-                    ASSET_PARTITION_RANGE_END_TAG: str(high),
+                    ASSET_PARTITION_RANGE_START_TAG: low,
+                    ASSET_PARTITION_RANGE_END_TAG: high,
                 },
                 raise_on_error=False,
             )
