@@ -3,6 +3,10 @@
 While code is imported nothing was started, and a signal ends the process at once: raised in the
 middle of an import, KeyboardInterrupt can be lost or come out as something else. From then on each
 is a KeyboardInterrupt, so that what was started is ended in order.
+
+In the background of a script a shell has Ctrl-C ignored. Dagster, after each run that it executes,
+gives SIGTERM the handler of SIGINT: so that one is ignored by a handler of ours, which knows them
+apart.
 """
 
 import os
@@ -20,7 +24,7 @@ _received: list[int] = []
 def end_at_once() -> None:
     """From here on a signal ends the process. One that it was told to ignore stays ignored."""
     for number in ENDING_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if not _is_ignored(number):
             signal.signal(number, _exit)
 
 
@@ -30,9 +34,16 @@ def end_in_order(*, even_if_ignored: bool = False) -> None:
     `even_if_ignored` makes it heed SIGINT in the background too, where a shell has it ignored.
     """
     for number in ENDING_SIGNALS:
-        heeded = signal.getsignal(number) is not signal.SIG_IGN
-        if heeded or (even_if_ignored and number == signal.SIGINT):
+        if not _is_ignored(number) or (even_if_ignored and number == signal.SIGINT):
             signal.signal(number, _raise)
+        elif number == signal.SIGINT:
+            signal.signal(number, _raise_but_for_ctrl_c)
+
+
+def _is_ignored(number: int) -> bool:
+    handler = signal.getsignal(number)
+    ours = number == signal.SIGINT and handler is _raise_but_for_ctrl_c
+    return ours or handler is signal.SIG_IGN
 
 
 @contextmanager
@@ -64,3 +75,8 @@ def _raise(number: int, frame: FrameType | None) -> None:
     # A closing terminal and some supervisors send theirs twice; that must not break off the ending.
     if not again or number == signal.SIGINT:
         raise KeyboardInterrupt
+
+
+def _raise_but_for_ctrl_c(number: int, frame: FrameType | None) -> None:
+    if number != signal.SIGINT:
+        _raise(number, frame)

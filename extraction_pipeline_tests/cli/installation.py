@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -78,9 +78,12 @@ class Installation:
         return run_warm(words, self.folder, self.environment, self.folder / "said", 120)
 
     @contextmanager
-    def started(self, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def started(
+        self, *words: str, beginning: Callable[[], None] = heed_signals
+    ) -> Iterator["subprocess.Popen[bytes]"]:
         """A command that goes on by itself and writes to `log`. At the end of the block it gets
-        Ctrl-C if it is there yet, and whatever it left behind is killed."""
+        Ctrl-C if it is there yet, and whatever it left behind is killed. `beginning` is done in its
+        process before it is called."""
         with self.log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "extraction_pipeline.cli", *words],
@@ -88,7 +91,7 @@ class Installation:
                 env=self.environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=heed_signals,
+                preexec_fn=beginning,
             )
         try:
             yield process

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from extraction_pipeline_tests.batch_server.process import ServerProcess, runnin
 from extraction_pipeline_tests.cli.installation import Installation
 from extraction_pipeline_tests.faults.actions import Hold
 from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy, running_proxy
+from extraction_pipeline_tests.faults.signals import ignore_ctrl_c
 
 RUN = ("run", "--collection", "letters", "--wait")
 HELD_SECONDS = 60.0
@@ -106,13 +108,18 @@ def test_a_machine_that_goes_down_while_it_collects_goes_on_where_it_was(
 
 
 def test_without_a_provider_a_wait_says_what_it_waits_for(tmp_path: Path) -> None:
+    """In the background of a script, where Ctrl-C is ignored and SIGTERM must not be: Dagster makes
+    one of the other when it has executed a run."""
     nowhere = Installation(tmp_path, 1, EXTRACTION_LOCAL_BASE_URL="http://127.0.0.1:9/v1")
-    with nowhere.started(*RUN) as process:
+    with nowhere.started(*RUN, beginning=ignore_ctrl_c) as process:
         wait_until(lambda: "no connection could be made" in nowhere.log.read_text(), HELD_SECONDS)
         wait_until(lambda: "open batch jobs: 1 prepared" in nowhere.log.read_text())
-        assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 143
+        wait_until(lambda: not nowhere.processes())
     told = orjson.loads(nowhere.command("status", "--json"))
     assert [job["state"] for job in told["open_jobs"]] == ["prepared"]
     assert told["collections"]["letters"]["waiting"] == 1

@@ -9,3 +9,9 @@ def heed_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def ignore_ctrl_c() -> None:
+    """As a script's shell starts what it puts in the background."""
+    heed_signals()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
