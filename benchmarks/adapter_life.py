@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
+from benchmarks.ending import ended_in_order
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.providers.api import ApiProvider
 from extraction_pipeline.providers.base import (
@@ -179,4 +180,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

@@ -22,6 +22,7 @@ from dagster import AssetKey, DagsterEventType, DagsterInstance, RunsFilter
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 from sqlalchemy import text
 
+from benchmarks.ending import ended_in_order
 from benchmarks.processes import Dagster, running_dagster
 from benchmarks.synthetic import COLLECTION, write_documents
 from extraction_pipeline.installation.stack import local_stack
@@ -244,4 +245,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

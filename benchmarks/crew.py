@@ -50,7 +50,11 @@ def crew(pipeline: Pipeline, to: Recorder, workers: int) -> Iterator[Crew]:
     ) as pool:
         for settled in [pool.submit(time.sleep, SETTLING) for _ in range(workers)]:
             settled.result()
-        yield Crew(pipeline, to, workers, pool)
+        try:
+            yield Crew(pipeline, to, workers, pool)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # the rest would be done to its end
+            raise
 
 
 _opened: list[tuple[Pipeline, Recorder]] = []

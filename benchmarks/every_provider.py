@@ -26,6 +26,7 @@ from typing import Any
 import orjson
 import yaml
 
+from benchmarks.ending import ended_in_order
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.installation.stack import local_stack
 from extraction_pipeline.ledger.published import published_rows
@@ -201,4 +202,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

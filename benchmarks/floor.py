@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import requests
 from sqlalchemy import Engine, text
 
+from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.throughput import WAITING, run_stages
 from benchmarks.watch import Stage
@@ -211,4 +212,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

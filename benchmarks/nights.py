@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.crew import Crew
+from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.throughput import end_jobs, run_stages
 from benchmarks.watch import Stage, Watch, report
@@ -71,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

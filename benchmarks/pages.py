@@ -21,6 +21,7 @@ from dagster._core.definitions.partitions.subset import DefaultPartitionsSubset
 from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from sqlalchemy import create_engine, make_url, text
 
+from benchmarks.ending import ended_in_order
 from benchmarks.processes import Dagster, running_dagster
 from extraction_pipeline.installation.stack import local_stack
 from extraction_pipeline.orchestration.event_log import write_records
@@ -241,4 +242,4 @@ def _until_interrupted() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

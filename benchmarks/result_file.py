@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import select
 
+from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.watch import Stage, Watch, report
 from extraction_pipeline.ledger.tables import result_files
@@ -88,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection, text
 
+from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import COLLECTION, write_documents
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.orchestration.driving import Driver, Target
@@ -98,4 +99,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from dagster import DagsterInstance
 from sqlalchemy import text
 
+from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import COLLECTION, write_documents
 from benchmarks.unreliable_relay import Mood, unreliable_relay
 from extraction_pipeline.installation.stack import local_stack
@@ -83,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

@@ -24,6 +24,7 @@ import orjson
 from sqlalchemy import select
 
 from benchmarks.crew import Crew, crew
+from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.watch import Watch, report
 from extraction_pipeline.documents.parts import Part
@@ -147,4 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

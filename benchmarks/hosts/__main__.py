@@ -20,6 +20,7 @@ from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
 
+from benchmarks.ending import ended_in_order
 from benchmarks.hosts.network import enter, network
 from benchmarks.hosts.services import Services
 from benchmarks.hosts.trial import Trial, run_trial
@@ -122,4 +123,4 @@ def _report(trial: Trial, losing: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended_in_order(main)

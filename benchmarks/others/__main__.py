@@ -35,6 +35,7 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
+from benchmarks.ending import ended_in_order
 from benchmarks.others.environments import NotInstalled, Tool, python_of
 from benchmarks.others.programs.settings import Fair
 from benchmarks.others.subjects import Other, PreparedPipeline
@@ -206,4 +207,4 @@ def _print(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)

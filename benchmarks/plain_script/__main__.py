@@ -12,6 +12,7 @@ an end.
 import argparse
 import sys
 
+from benchmarks.ending import ended_in_order
 from benchmarks.plain_script.outcomes import outcome
 from benchmarks.plain_script.scenarios import SCENARIOS
 from benchmarks.plain_script.subjects import Pipeline, PlainScript
@@ -46,4 +47,4 @@ def _print(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ended_in_order(main)
