@@ -15,11 +15,11 @@ from dagster import AssetKey, DagsterEventType
 from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.events.log import EventLogEntry
 from dagster._serdes import ConfigurableClassData, serialize_value
-from dagster_postgres import PostgresEventLogStorage
 from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_config
 
 from extraction_pipeline.dagster_storage.event_rows import EventRow, copy_rows, hold_assets
 from extraction_pipeline.dagster_storage.event_text import plain_text, planned_texts
+from extraction_pipeline.dagster_storage.partition_status import PartitionStatusStorage
 from extraction_pipeline.dagster_storage.plain_record import Origin, PlainRecord, entry_of
 from extraction_pipeline.dagster_storage.table_statistics import LOOK_AT_ROWS, analyze_if_grown
 from extraction_pipeline.dagster_storage.tested_versions import require_tested_versions
@@ -39,7 +39,7 @@ IN_BULK = frozenset(
 )
 
 
-class BulkEventLogStorage(PostgresEventLogStorage):
+class BulkEventLogStorage(PartitionStatusStorage):
     """Dagster's storage of events, with another way of writing many at once."""
 
     def __init__(

@@ -30,6 +30,7 @@ from dagster import (
     multi_asset,
 )
 from dagster._core.definitions.metadata import RawMetadataValue
+from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
@@ -154,6 +155,14 @@ def story(instance: DagsterInstance) -> dict[str, Any]:
     seen["after a wipe"] = answers(instance)
     run(PAGES, KEYS[1], KEYS[3])
     seen["after a run over what was wiped"] = answers(instance)
+    # Records of what is no partition, or not yet.
+    records(instance, [AssetMaterialization(PAGES, partition=one) for one in ("later", "never")])
+    odd = ("later|v1", "later|v3", "never|v1", "later|v1|v1", "|v1", "later")
+    records(instance, [AssetMaterialization(SENT, partition=one) for one in odd])
+    seen["after odd records"] = answers(instance)
+    instance.add_dynamic_partitions("documents", ["later"])
+    instance.delete_dynamic_partition("documents", KEYS[0])
+    seen["after a document came and one went"] = answers(instance)
     return seen
 
 
@@ -175,7 +184,12 @@ def answers_of(instance: DagsterInstance, asset_key: AssetKey, partitions: Any) 
     planned = instance.get_latest_planned_materialization_info(asset_key)
     record = next(iter(instance.get_asset_records([asset_key])), None)
     recorded = record and record.asset_entry.last_materialization
+    # As a page asks for it first, and then as a daemon does.
+    (page,) = storage.get_asset_status_cache_values(
+        [(asset_key, partitions)], LoadingContextForTest(instance)
+    )
     cache = get_and_update_asset_status_cache_value(instance, asset_key, partitions)
+    assert cache == page, "what one kept would be nothing to the other"
     counted = {
         kind: [
             (one.partition_key, one.event_log_entry.message, one.event_log_entry.step_key)
@@ -190,10 +204,18 @@ def answers_of(instance: DagsterInstance, asset_key: AssetKey, partitions: Any) 
     # Dagster plans the partitions of a set, which has no order.
     counted[DagsterEventType.ASSET_MATERIALIZATION_PLANNED].sort(key=str)
     some = AssetRecordsFilter(asset_key, asset_partitions=[KEYS[1], str(key(KEYS[2], "v1"))])
+    made = instance.get_event_records(
+        EventRecordsFilter(DagsterEventType.ASSET_MATERIALIZATION, asset_key), 100
+    )
+    middle = made[len(made) // 2].storage_id if made else 1
     found: dict[str, Any] = {
         "events": counted,
         "known": instance.has_asset_key(asset_key),
         "partitions": instance.get_materialized_partitions(asset_key),
+        "since": [
+            instance.get_materialized_partitions(asset_key, after_cursor=middle),
+            instance.get_materialized_partitions(asset_key, before_cursor=middle),
+        ],
         "latest": latest and latest.asset_materialization,
         "record": recorded and recorded.asset_materialization,
         "last run is": record and bool(record.asset_entry.last_run_id),
@@ -210,11 +232,15 @@ def answers_of(instance: DagsterInstance, asset_key: AssetKey, partitions: Any) 
                 asset_key, DagsterEventType.ASSET_MATERIALIZATION
             )
         ),
-        "attempts": set(
-            storage.get_latest_asset_partition_materialization_attempts_without_materializations(
-                asset_key
+        "attempts": [
+            set(
+                storage.get_latest_asset_partition_materialization_attempts_without_materializations(
+                    asset_key, after_storage_id=since
+                )
             )
-        ),
+            for since in (None, middle)
+        ],
+        "keys": instance.get_dynamic_partitions("documents"),
     }
     if cache is not None and partitions is not None:
         with_status = {
