@@ -120,10 +120,13 @@ def running_server(
         server.kill()
 
 
-def wait_until(condition, seconds: float = 15.0):
-    """The condition's first true value; fails the test when there is none in time."""
+def wait_until(condition, seconds: float = 15.0, pause: float = 0.02):
+    """The condition's first true value; fails the test when there is none in time.
+
+    A condition that is dear to look at, or a burden to what it waits for, is given a longer pause.
+    """
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
+        time.sleep(pause)
     return value

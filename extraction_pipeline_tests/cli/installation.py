@@ -13,9 +13,12 @@ from pathlib import Path
 
 import psutil
 
-from extraction_pipeline_tests.cli.warm_command import run_warm
+from extraction_pipeline_tests.batch_server.process import wait_until
+from extraction_pipeline_tests.cli.warm_command import WarmCommand, run_warm
 from extraction_pipeline_tests.faults.signals import heed_signals
 
+LOOK_SECONDS = 0.2
+"""Between two looks at all processes of the machine, each of which is work for it."""
 V1 = "  v1: {provider: local, model: rules-baseline, max_attempts: 2}\n"
 V2 = "  v2: {provider: local, model: rules-baseline, max_attempts: 2, max_output_tokens: 2048}\n"
 COLLECTION = """\
@@ -36,6 +39,7 @@ class Installation:
 
     def __init__(self, root: Path, letters: int, **environment: str) -> None:
         self.folder = root
+        self._warm: list[WarmCommand] = []
         self.home = root / "home"
         self.log = root / "log"
         self.yaml = root / "collections" / "letters.yaml"
@@ -78,12 +82,21 @@ class Installation:
         return run_warm(words, self.folder, self.environment, self.folder / "said", 120)
 
     @contextmanager
-    def started(
+    def started(self, *words: str) -> Iterator[WarmCommand]:
+        """A command that goes on by itself and writes to `log`, in a process that has imported it
+        already. At the end of the block it gets Ctrl-C if it is there yet, and whatever it left
+        behind is killed."""
+        command = WarmCommand(words, self.folder, self.environment, self.log, self.log)
+        self._warm.append(command)
+        with self._ended(command):
+            yield command
+
+    @contextmanager
+    def started_from_nothing(
         self, *words: str, beginning: Callable[[], None] = heed_signals
     ) -> Iterator["subprocess.Popen[bytes]"]:
-        """A command that goes on by itself and writes to `log`. At the end of the block it gets
-        Ctrl-C if it is there yet, and whatever it left behind is killed. `beginning` is done in its
-        process before it is called."""
+        """As `started`, but as a person's shell starts it: from its first import on. `beginning` is
+        done in its process before it is called."""
         with self.log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "extraction_pipeline.cli", *words],
@@ -93,8 +106,13 @@ class Installation:
                 stderr=subprocess.STDOUT,
                 preexec_fn=beginning,
             )
-        try:
+        with self._ended(process):
             yield process
+
+    @contextmanager
+    def _ended(self, process: "WarmCommand | subprocess.Popen[bytes]") -> Iterator[None]:
+        try:
+            yield
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
@@ -129,6 +147,18 @@ class Installation:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def wait_for(self, word: str) -> int:
+        """The process that `process_of` finds, once there is one."""
+        return int(wait_until(lambda: self.process_of(word), 60, LOOK_SECONDS))
+
+    def wait_for_none(self, *words: str) -> None:
+        """Return when there is no such process, or none at all if no word is given."""
+        wait_until(
+            lambda: not (any(map(self.process_of, words)) if words else self.processes()),
+            40,
+            LOOK_SECONDS,
+        )
+
     def process_of(self, word: str) -> int:
         """A process of this home by a word of its command line or the name of its program; 0 for
         none."""
@@ -142,7 +172,8 @@ class Installation:
     def processes(self) -> list[int]:
         """Every process of this machine that was started with, or in, this home."""
         mark = str(self.home)
-        found = []
+        # A process that was forked shows the environment of the one that it was forked from.
+        found = [command.pid for command in self._warm if command.poll() is None]
         for process in psutil.process_iter():
             with suppress(psutil.Error):  # it has ended meanwhile, or is nothing of ours
                 told = [*process.cmdline(), *process.environ().values()]

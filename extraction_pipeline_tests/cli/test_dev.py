@@ -18,6 +18,9 @@ from extraction_pipeline.cli.development import WATCH_SECONDS
 from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.cli.installation import Installation
 
+DAGSTER = "extraction_pipeline.installation.quiet_dagster"
+ASK_SECONDS = 0.5
+"""Between two questions to the UI, which has its work to do on the same machine."""
 SUBMISSIONS = {"path": ["letters", "batch_submissions"]}
 
 
@@ -92,10 +95,6 @@ class Dev:
         return sorted(one["partition"] for one in found["assetMaterializations"])
 
 
-def dagster(installation: Installation) -> int:
-    return installation.process_of("extraction_pipeline.installation.quiet_dagster")
-
-
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
@@ -105,28 +104,29 @@ def free_port() -> int:
 def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
     tmp_path: Path,
 ) -> None:
-    installation = Installation(tmp_path, letters=12)
+    """All in a folder whose files hide nothing, and with a document type that is found there."""
+    installation = Installation(tmp_path, letters=8)
+    files_of_mine(installation)
     installation.command("run", "--collection", "letters", "--wait")
     installation.declare_second_version()
     port = free_port()
-    with installation.started("dev", "--port", str(port)) as process:
+    with installation.started_from_nothing("dev", "--port", str(port)) as process:
         dev = Dev(process, f"http://127.0.0.1:{port}", installation.log)
-        wait_until(dev.ready, 60)
+        wait_until(dev.ready, 60, ASK_SECONDS)
         jobs_before = dev.provider_jobs()
         documents = dev.documents()
-        # Scattered over the documents, and half of it done before, at v1.
-        chosen = sorted(f"{one}|v2" for one in (*documents[1:3], *documents[6:8]))
-        done_before = [f"{one}|v1" for one in documents[3:7]]
-        backfill = dev.backfill(chosen + done_before)
-        wait_until(lambda: dev.runs(backfill) == ["SUCCESS"] * 3, 90)
-        wait_until(lambda: set(chosen) <= set(dev.materialized("extractions")), 60)
+        # Scattered over the documents: two runs at once, and one batch job.
+        chosen = sorted(f"{documents[one]}|v2" for one in (1, 2, 6))
+        backfill = dev.backfill(chosen)
+        wait_until(lambda: dev.runs(backfill) == ["SUCCESS"] * 2, 90, ASK_SECONDS)
+        wait_until(lambda: set(chosen) <= set(dev.materialized("extractions")), 60, ASK_SECONDS)
         assert dev.provider_jobs() - jobs_before == 1
         of_v2 = [one for one in dev.materialized("extractions") if one.endswith("|v2")]
         assert of_v2 == chosen, "one record for each document of the backfill"
         installation.activate_second_version()
         status = orjson.loads(installation.command("status", "--json"))
         told = status["collections"]["letters"]
-        assert (told["published"], told["waiting"]) == (len(chosen), 12 - len(chosen))
+        assert (told["published"], told["waiting"]) == (len(chosen), 8 - len(chosen))
         # Its own batch server announced the job, and nobody else's receiver was told.
         assert sum(status["webhooks"].values()) == 1
         assert set(status["webhooks"]) <= {"made_due", "settled"}
@@ -134,7 +134,19 @@ def test_a_second_version_is_backfilled_from_the_ui_and_ctrl_c_ends_everything(
         assert len(started) >= 5, "the search for processes finds those that run"
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
-        wait_until(lambda: not installation.processes(), 15)
+        installation.wait_for_none()
+    assert "a file of mine" not in installation.log.read_text()
+
+
+def files_of_mine(installation: Installation) -> None:
+    """Files named as modules that `dev` imports, and the module of the collection's type."""
+    for module in ("gql", "requests", "sqlalchemy", "email"):
+        (installation.folder / f"{module}.py").write_text("raise RuntimeError('a file of mine')\n")
+    (installation.folder / "ward_types.py").write_text(
+        "from extraction_pipeline.schemas.discharge_summary import DOCUMENT_TYPE as LETTER\n"
+    )
+    declared = installation.yaml.read_text()
+    installation.yaml.write_text(declared.replace("discharge_summary", "ward_types:LETTER"))
 
 
 def test_dev_is_refused_where_it_cannot_run(tmp_path: Path) -> None:
@@ -153,7 +165,7 @@ def test_dev_is_refused_where_it_cannot_run(tmp_path: Path) -> None:
 def test_dev_ends_when_a_part_of_it_does_and_says_which(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
-        wait_until(lambda: installation.process_of("dagster._daemon"), 60)
+        installation.wait_for("dagster._daemon")
         with socket.create_server(("127.0.0.1", 0)) as listener:  # as the first one's UI does
             taken = str(listener.getsockname()[1])
             second = installation.try_command("dev", "--port", taken)
@@ -174,7 +186,7 @@ def test_dev_ends_when_a_part_of_it_does_and_says_which(tmp_path: Path) -> None:
 def test_nothing_stays_when_dev_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
-        wait_until(lambda: dagster(installation), 60)
+        installation.wait_for(DAGSTER)
         process.send_signal(number)
         assert process.wait(60) == 0
         assert not installation.processes()
@@ -184,39 +196,21 @@ def test_nothing_stays_when_dev_is_ended(tmp_path: Path, number: signal.Signals)
 def test_what_a_killed_dev_leaves_is_ended_by_the_next_command(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
-        wait_until(lambda: installation.process_of("dagster._daemon"), 60)
+        installation.wait_for("dagster._daemon")
         process.kill()
         process.wait()
-        wait_until(lambda: not (installation.process_of("dagster") or dagster(installation)), 40)
+        installation.wait_for_none("dagster", DAGSTER)
         assert installation.process_of("postgres"), "nobody is there to end it"
         assert installation.process_of("extraction_pipeline.batch_server")
         installation.command("status")
         assert not installation.processes()
 
 
-def test_a_file_where_dev_is_started_hides_nothing_and_a_document_type_there_is_found(
-    tmp_path: Path,
-) -> None:
-    installation = Installation(tmp_path, letters=0)
-    for module in ("gql", "requests", "sqlalchemy", "email"):
-        (installation.folder / f"{module}.py").write_text("raise RuntimeError('a file of mine')\n")
-    (installation.folder / "ward_types.py").write_text(
-        "from extraction_pipeline.schemas.discharge_summary import DOCUMENT_TYPE as LETTER\n"
-    )
-    declared = installation.yaml.read_text()
-    installation.yaml.write_text(declared.replace("discharge_summary", "ward_types:LETTER"))
-    port = free_port()
-    with installation.started("dev", "--port", str(port)) as process:
-        dev = Dev(process, f"http://127.0.0.1:{port}", installation.log)
-        wait_until(dev.ready, 60)
-    assert "a file of mine" not in installation.log.read_text()
-
-
 def test_dev_names_a_service_that_ended(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     with installation.started("dev", "--port", "0") as process:
-        wait_until(lambda: installation.process_of("extraction_pipeline.batch_server"), 60)
-        wait_until(lambda: installation.process_of("extraction_pipeline.installation.tether"), 60)
+        installation.wait_for("extraction_pipeline.batch_server")
+        installation.wait_for("extraction_pipeline.installation.tether")
         os.kill(installation.process_of("extraction_pipeline.batch_server"), signal.SIGKILL)
         assert process.wait(60) == 1
         assert not installation.processes()

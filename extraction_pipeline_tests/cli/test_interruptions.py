@@ -58,7 +58,7 @@ def test_ctrl_c_while_a_job_is_created_and_once_more_is_one_job(
             "Interrupted. What a provider has is kept and found again."
         )
         assert "Traceback" not in installation.log.read_text()
-        wait_until(lambda: not installation.processes())
+        installation.wait_for_none()
     assert "3 documents, 3 published" in installation.command(*RUN)
     assert proxy.count(CREATE) == 1
     assert not installation.processes()
@@ -111,7 +111,7 @@ def test_without_a_provider_a_wait_says_what_it_waits_for(tmp_path: Path) -> Non
     """In the background of a script, where Ctrl-C is ignored and SIGTERM must not be: Dagster makes
     one of the other when it has executed a run."""
     nowhere = Installation(tmp_path, 1, EXTRACTION_LOCAL_BASE_URL="http://127.0.0.1:9/v1")
-    with nowhere.started(*RUN, beginning=ignore_ctrl_c) as process:
+    with nowhere.started_from_nothing(*RUN, beginning=ignore_ctrl_c) as process:
         wait_until(lambda: "no connection could be made" in nowhere.log.read_text(), HELD_SECONDS)
         wait_until(lambda: "open batch jobs: 1 prepared" in nowhere.log.read_text())
         process.send_signal(signal.SIGINT)

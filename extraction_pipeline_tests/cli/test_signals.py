@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.cli.installation import Installation
 
 
@@ -19,7 +18,7 @@ def test_nothing_stays_when_a_run_is_told_to_end(
 ) -> None:
     installation = Installation(tmp_path, letters=1)
     with installation.started("run", "--collection", "letters", "--wait") as process:
-        wait_until(lambda: installation.process_of("extraction_pipeline.batch_server"), 60)
+        installation.wait_for("extraction_pipeline.batch_server")
         process.send_signal(number)
         if number == signal.SIGHUP:
             process.send_signal(number)  # as closing terminals do
@@ -32,7 +31,7 @@ def test_nothing_stays_when_a_run_is_told_to_end(
 @pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9, 1.2, 1.6])
 def test_ctrl_c_at_any_moment_of_the_start_is_no_traceback(tmp_path: Path, seconds: float) -> None:
     installation = Installation(tmp_path, letters=1)
-    with installation.started("run", "--collection", "letters", "--wait") as process:
+    with installation.started_from_nothing("run", "--collection", "letters", "--wait") as process:
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
@@ -44,7 +43,7 @@ def test_ctrl_c_at_any_moment_of_the_start_is_no_traceback(tmp_path: Path, secon
 def test_a_run_that_ends_first_leaves_the_services_to_the_other(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=2)
     with installation.started("dev", "--port", "0"):
-        wait_until(lambda: installation.process_of("extraction_pipeline.installation.tether"), 60)
+        installation.wait_for("extraction_pipeline.installation.tether")
         server = installation.process_of("extraction_pipeline.batch_server")
         done = installation.command("run", "--collection", "letters", "--wait")
         assert "2 documents, 2 published" in done

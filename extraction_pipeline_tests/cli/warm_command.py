@@ -8,6 +8,7 @@ is started as ever.
 import atexit
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,52 @@ _forks.set_forkserver_preload(
 )
 
 
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+"""Append, since both outputs may go to one file."""
+
+
+class WarmCommand:
+    """A command under way, with what tests use of `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        said: Path,
+        told: Path,
+    ) -> None:
+        self._words = list(words)
+        for file in (said, told):
+            file.touch()
+        self._process = _forks.Process(
+            target=_be_the_command, args=(self._words, folder, dict(environment), said, told)
+        )
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(self._words, timeout or 0)
+        return self._process.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
 def run_warm(
     words: Sequence[str], folder: Path, environment: Mapping[str, str], output: Path, seconds: float
 ) -> "subprocess.CompletedProcess[str]":
@@ -36,18 +83,12 @@ def run_warm(
     """
     output.mkdir(exist_ok=True)
     said, told = output / "stdout", output / "stderr"
-    process = _forks.Process(
-        target=_be_the_command, args=(list(words), folder, dict(environment), said, told)
-    )
-    process.start()
-    process.join(seconds)
-    if process.exitcode is None:
-        process.kill()
-        process.join()
-        raise subprocess.TimeoutExpired(list(words), seconds)
-    return subprocess.CompletedProcess(
-        list(words), process.exitcode, said.read_text(), told.read_text()
-    )
+    command = WarmCommand(words, folder, environment, said, told)
+    try:
+        code = command.wait(seconds)
+    finally:
+        command.kill()
+    return subprocess.CompletedProcess(list(words), code, said.read_text(), told.read_text())
 
 
 def _be_the_command(
@@ -55,8 +96,8 @@ def _be_the_command(
 ) -> None:
     for number, file, flags in (
         (0, Path(os.devnull), os.O_RDONLY),
-        (1, said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
-        (2, told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        (1, said, _WRITE),
+        (2, told, _WRITE),
     ):
         opened = os.open(file, flags, 0o600)
         os.dup2(opened, number)
