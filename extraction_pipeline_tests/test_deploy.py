@@ -31,6 +31,7 @@ from dagster_k8s import K8sRunLauncher
 from dagster_webserver.cli import create_dagster_webserver_cli
 
 from extraction_pipeline.cli.group import commands as extraction_pipeline
+from extraction_pipeline.installation.dagster_processes import MEMORY_KEPT
 from extraction_pipeline.orchestration.jobs import SOURCES, scan_documents
 from extraction_pipeline.settings import variables
 
@@ -161,6 +162,11 @@ def test_every_variable_is_a_setting_or_somebody_elses() -> None:
         named |= set(re.findall(r"\bEXTRACTION_[A-Z_]+\b", path.read_text()))
         named |= set(re.findall(r"\{?env: ([A-Z_]+)", path.read_text()))
     assert named <= variables() | OTHERS, named - variables() - OTHERS
+
+
+def test_the_image_gives_memory_back_as_a_laptop_does() -> None:
+    for name, value in MEMORY_KEPT.items():
+        assert f"{name}={value}" in (DEPLOY / "Dockerfile").read_text()
 
 
 def test_what_instances_read_from_the_environment_is_set() -> None:

@@ -8,12 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dagster import AssetKey, DagsterEventType, PartitionsDefinition
+from dagster._core.definitions.partitions.context import partition_loading_context
 from dagster._core.loader import LoadingContext
+from dagster._core.storage.event_log.base import AssetRecord
 from dagster._core.storage.event_log.schema import DynamicPartitionsTable, SqlEventLogStorageTable
-from dagster._core.storage.partition_status_cache import AssetStatusCacheValue
+from dagster._core.storage.partition_status_cache import (
+    AssetStatusCacheValue,
+    get_last_planned_storage_id,
+)
 from dagster_postgres import PostgresEventLogStorage
 from sqlalchemy import ColumnElement, Row, Select, func, or_, select
 
+from extraction_pipeline.dagster_storage.first_caller import be_first_to_make_a_range
 from extraction_pipeline.dagster_storage.plain_keys import with_plain_keys
 
 ROWS_IN_MEMORY = 10_000
@@ -32,8 +38,39 @@ class PartitionStatusStorage(PostgresEventLogStorage):
         context: LoadingContext,
     ) -> Sequence[AssetStatusCacheValue | None]:
         """The statuses of all partitions of each asset, brought up to date."""
-        plain = [(key, with_plain_keys(partitions)) for key, partitions in partitions_defs_by_key]
-        return super().get_asset_status_cache_values(plain, context)
+        be_first_to_make_a_range()
+        return [
+            self._statuses(key, with_plain_keys(partitions), context)
+            for key, partitions in partitions_defs_by_key
+        ]
+
+    def _statuses(
+        self,
+        asset_key: AssetKey,
+        partitions: PartitionsDefinition | None,
+        context: LoadingContext,
+    ) -> AssetStatusCacheValue | None:
+        store = getattr(context, "dynamic_partitions_loader", None) or self._instance
+        with partition_loading_context(None, store):
+            record = AssetRecord.blocking_get(context, asset_key)
+            kept = record.asset_entry.cached_status if record else None
+            if record and kept and partitions and self._is_true_still(kept, record, partitions):
+                return kept
+        (found,) = super().get_asset_status_cache_values([(asset_key, partitions)], context)
+        return found
+
+    def _is_true_still(
+        self, kept: AssetStatusCacheValue, record: AssetRecord, partitions: PartitionsDefinition
+    ) -> bool:
+        """Whether nothing has happened since: Dagster would read all and write them once more."""
+        entry = record.asset_entry
+        planned = get_last_planned_storage_id(self._instance, entry.asset_key, record)
+        return (
+            kept.latest_storage_id == max(entry.last_materialization_storage_id or 0, planned)
+            # A run goes on, and may have ended.
+            and kept.earliest_in_progress_materialization_event_id is None
+            and kept.partitions_def_id == partitions.get_serializable_unique_identifier()
+        )
 
     def get_dynamic_partitions(self, partitions_def_name: str) -> Sequence[str]:
         """All keys of a definition, in the order in which they were added."""

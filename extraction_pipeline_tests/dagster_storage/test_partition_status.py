@@ -14,8 +14,14 @@ from dagster import (
     StaticPartitionsDefinition,
 )
 from dagster._core.definitions.partitions.context import partition_loading_context
+from dagster._core.definitions.partitions.subset import DefaultPartitionsSubset
 from dagster._core.definitions.partitions.utils import MultiPartitionKey
+from dagster._core.definitions.partitions.utils.time_window import PartitionRangeStatus
 from dagster._core.loader import LoadingContextForTest
+from dagster_graphql.implementation.partition_status_utils import (
+    MultiPartitionRange,
+    build_multi_partition_ranges_generic,
+)
 
 from extraction_pipeline.dagster_storage.event_log import BulkEventLogStorage
 from extraction_pipeline.dagster_storage.plain_keys import with_plain_keys
@@ -89,6 +95,48 @@ def test_no_row_is_kept_of_what_is_asked_of_all_partitions(
     peak, unmade = peak_of(lambda: attempts(SENT))
     assert unmade == {}
     assert peak < COUNT * BYTES_A_KEY_ALONE / 2
+
+
+def test_nothing_is_read_anew_while_nothing_happens(
+    instance: DagsterInstance, filled: BulkEventLogStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert look(instance, filled) == 3 * COUNT
+    asked: list[str] = []
+    with monkeypatch.context() as watched:
+        watched.setattr(
+            DefaultPartitionsSubset, "serialize", lambda subset: asked.append("written")
+        )
+        assert look(instance, filled) == 3 * COUNT
+    assert asked == []
+    write_records(
+        instance,
+        run_id="run",
+        job_name="job",
+        step_key="step",
+        records=[PlainRecord(RecordKind.MATERIALIZATION, SENT, f"{COUNT:064x}|v1", {})],
+    )
+    instance.add_dynamic_partitions("documents", [f"{COUNT:064x}"])
+    assert look(instance, filled) == 3 * COUNT + 1
+
+
+def test_the_first_grid_is_not_kept_for_good(
+    instance: DagsterInstance, filled: BulkEventLogStorage
+) -> None:
+    """Dagster's constructor of a range keeps the variables of whoever makes the first one."""
+    look(instance, filled)
+    subset = DefaultPartitionsSubset({f"{0:064x}|v1"})
+
+    def secondary(given: object) -> object:
+        return given
+
+    with partition_loading_context(dynamic_partitions_store=instance):
+        ranges = build_multi_partition_ranges_generic(
+            {PartitionRangeStatus.MATERIALIZED: subset}, PARTITIONS, instance, secondary
+        )
+    assert len(ranges) == 1
+    kept = MultiPartitionRange.__new__.__globals__
+    assert subset not in [one for one in kept.values() if isinstance(one, DefaultPartitionsSubset)]
+    assert "primary_to_status_subsets" not in kept
 
 
 def peak_of(ask: Callable[[], T]) -> tuple[int, T]:
