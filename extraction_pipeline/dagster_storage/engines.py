@@ -12,6 +12,7 @@ from dagster_postgres.utils import create_pg_engine
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import make_url
 
+from extraction_pipeline.dagster_storage.refusals import refusals
 from extraction_pipeline.ledger.dead_peers import CLIENT, end_with_client
 
 CONNECTIONS_KEPT = 2
@@ -54,4 +55,5 @@ def _engine(url: str, token_provider: Any) -> Engine:
     )
     # Else the rows that a host was writing when it was cut off would be locked for hours.
     event.listen(engine, "connect", end_with_client)
+    event.listen(engine, "handle_error", refusals.note)
     return engine

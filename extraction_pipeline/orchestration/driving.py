@@ -23,6 +23,7 @@ from dagster import (
 )
 from dagster._core.utils import make_new_run_id
 
+from extraction_pipeline.dagster_storage.refusals import refusals
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.ledger import jobs
 from extraction_pipeline.ledger.summary import Submitted, submitted_by, summarize
@@ -277,6 +278,7 @@ class Driver:
         self, job: JobDefinition, ops: Mapping[str, Any], tags: Mapping[str, str] | None = None
     ) -> ExecuteInProcessResult:
         run_id = make_new_run_id()
+        refusals.forget()
         try:
             result = job.execute_in_process(
                 run_config={"ops": ops, "loggers": QUIET},
@@ -285,6 +287,10 @@ class Driver:
                 raise_on_error=False,
                 run_id=run_id,
             )
+        except Exception:
+            if refusals.last is not None:
+                raise refusals.last from None  # not even the run's failure could be written
+            raise
         finally:
             # This process lives on, and the run does not, whatever became of it.
             url = self.pipeline.settings.database_url
@@ -371,11 +377,15 @@ def _failed(result: ExecuteInProcessResult) -> _Failed | None:
                     NEEDS_PERSON in said.metadata,
                     _exit_code(said.metadata),
                 )
+            if refusals.last is not None:
+                break  # an event could not be written
             error = failure.error
             while error is not None and error.cause is not None:
                 error = error.cause
             if error is not None:
                 return _Failed(f"Run {result.run_id} failed: {error.message.strip()}")
+    if refusals.last is not None:
+        return _Failed(str(refusals.last), exit_code=refusals.last.exit_code)
     return _Failed(f"Run {result.run_id} failed without a cause.")
 
 
