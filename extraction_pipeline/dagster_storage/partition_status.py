@@ -17,7 +17,7 @@ from dagster._core.storage.partition_status_cache import (
     get_last_planned_storage_id,
 )
 from dagster_postgres import PostgresEventLogStorage
-from sqlalchemy import ColumnElement, Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select, text
 
 from extraction_pipeline.dagster_storage.first_caller import be_first_to_make_a_range
 from extraction_pipeline.dagster_storage.plain_keys import with_plain_keys
@@ -26,6 +26,12 @@ ROWS_IN_MEMORY = 10_000
 """Of an answer of the database at a time."""
 
 MADE = DagsterEventType.ASSET_MATERIALIZATION.value
+ADD_KEYS = text("""
+    INSERT INTO dynamic_partitions (partitions_def_name, partition)
+    SELECT :name, added.key FROM unnest(CAST(:keys AS text[])) WITH ORDINALITY AS added (key, place)
+    ORDER BY added.place ON CONFLICT DO NOTHING
+""")
+
 PLANNED = DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value
 
 
@@ -71,6 +77,16 @@ class PartitionStatusStorage(PostgresEventLogStorage):
             and kept.earliest_in_progress_materialization_event_id is None
             and kept.partitions_def_id == partitions.get_serializable_unique_identifier()
         )
+
+    def add_dynamic_partitions(
+        self, partitions_def_name: str, partition_keys: Sequence[str]
+    ) -> None:
+        """Add keys to a definition; those that are there stay."""
+        with self.index_connection() as connection:
+            # Two parameters; Dagster's own statement has two for each key, and is compiled anew.
+            connection.execute(
+                ADD_KEYS, {"name": partitions_def_name, "keys": list(partition_keys)}
+            )
 
     def get_dynamic_partitions(self, partitions_def_name: str) -> Sequence[str]:
         """All keys of a definition, in the order in which they were added."""
