@@ -88,6 +88,16 @@ class PartitionStatusStorage(PostgresEventLogStorage):
                 ADD_KEYS, {"name": partitions_def_name, "keys": list(partition_keys)}
             )
 
+    def get_asset_records(self, asset_keys: Sequence[AssetKey] | None = None) -> list[AssetRecord]:
+        """What is known of each of these assets, by the order of their names."""
+        if asset_keys is None:
+            return list(super().get_asset_records())
+        records: list[AssetRecord] = []
+        # Each comes with the text of all its partitions, twice while it is read.
+        for key in sorted(set(asset_keys), key=AssetKey.to_string):
+            records.extend(super().get_asset_records([key]))
+        return records
+
     def get_dynamic_partitions(self, partitions_def_name: str) -> Sequence[str]:
         """All keys of a definition, in the order in which they were added."""
         table = DynamicPartitionsTable.c

@@ -97,6 +97,29 @@ def test_no_row_is_kept_of_what_is_asked_of_all_partitions(
     assert peak < COUNT * BYTES_A_KEY_ALONE / 2
 
 
+def test_the_texts_of_several_assets_are_read_one_after_the_other(
+    instance: DagsterInstance, filled: BulkEventLogStorage
+) -> None:
+    others = [AssetKey(f"other {number}") for number in range(3)]
+    look(instance, filled)
+    [sent] = filled.get_asset_records([SENT])
+    kept = sent.asset_entry.cached_status
+    assert kept is not None and kept.serialized_materialized_partition_subset is not None
+    for key in others:
+        write_records(
+            instance,
+            run_id="run",
+            job_name="job",
+            step_key="step",
+            records=[PlainRecord(RecordKind.MATERIALIZATION, key, "one", {})],
+        )
+        filled.update_asset_cached_status_data(key, kept)
+    asked = [others[1], SENT, others[0], others[2]]
+    peak, found = peak_of(lambda: filled.get_asset_records(asked))
+    assert [one.asset_entry.asset_key for one in found] == [*others, SENT]
+    assert peak / len(kept.serialized_materialized_partition_subset) < len(asked) + 2.5
+
+
 def test_nothing_is_read_anew_while_nothing_happens(
     instance: DagsterInstance, filled: BulkEventLogStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
