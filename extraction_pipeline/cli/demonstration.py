@@ -21,7 +21,8 @@ from extraction_pipeline.ledger.published import richest_record
 from extraction_pipeline.ledger.summary import CollectionSummary, summarize
 from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.recipes import type_of
-from extraction_pipeline.orchestration.driving import Driver, RunFailed, Target
+from extraction_pipeline.orchestration.driving import Driver, Target
+from extraction_pipeline.orchestration.outcomes import RunFailed
 from extraction_pipeline.reports.record_view import in_schema_order, render_record
 from extraction_pipeline.reports.table import render_table
 from extraction_pipeline.settings import load_settings

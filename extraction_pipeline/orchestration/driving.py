@@ -11,14 +11,10 @@ from typing import Any
 
 from dagster import (
     AssetCheckEvaluation,
-    DagsterEvent,
     DagsterInstance,
     Definitions,
     ExecuteInProcessResult,
-    IntMetadataValue,
     JobDefinition,
-    JsonMetadataValue,
-    MetadataValue,
     RunRequest,
 )
 from dagster._core.utils import make_new_run_id
@@ -30,18 +26,19 @@ from extraction_pipeline.ledger.summary import Submitted, submitted_by, summariz
 from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.pipeline import Pipeline
-from extraction_pipeline.orchestration.failures import EXIT_CODE, NEEDS_PERSON
 from extraction_pipeline.orchestration.jobs import (
-    CAUSE,
     JOB_KEY_TAG,
-    NOTES,
-    WAITING,
     scan_collections,
     submit_missing,
 )
 from extraction_pipeline.orchestration.lifeline import lifeline
+from extraction_pipeline.orchestration.outcomes import (
+    Failed,
+    failed,
+    notes_of,
+    stopped_for_person,
+)
 from extraction_pipeline.orchestration.sensors import tick
-from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.errors import ProviderError
 
 PAUSE_SECONDS = 0.25
@@ -55,15 +52,6 @@ class Target:
 
     collection: str
     version: str
-
-
-class RunFailed(ExtractionPipelineError):
-    """A Dagster run that everything else depends on has failed; with the exit code of the error
-    that made it fail."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 class NothingWorks(ExtractionPipelineError):
@@ -108,7 +96,7 @@ class Driver:
             raise failure.error()
         return failure is None
 
-    def _submit(self, target: Target) -> "_Failed | None":
+    def _submit(self, target: Target) -> "Failed | None":
         failure = self._run(
             submit_missing.name,
             "submit_missing_documents",
@@ -138,7 +126,7 @@ class Driver:
                 self.tell(other.cause)
             raise broken[0].error()
 
-    def _publish(self, targets: Sequence[Target]) -> "list[_Failed]":
+    def _publish(self, targets: Sequence[Target]) -> "list[Failed]":
         """Submit and wait in rounds; the failures of those that could not be submitted."""
         rounds = max(
             self.pipeline.collection(target.collection).version(target.version).max_attempts
@@ -171,7 +159,7 @@ class Driver:
             if key.asset_key.path[0] in collections
         }
         result = self._run_job(every.get_subset(asset_check_selection=chosen), {})
-        failure = _failed(result)
+        failure = failed(result)
         if failure is not None:
             self.tell(failure.cause)
         for evaluation in result.get_asset_check_evaluations():
@@ -229,7 +217,7 @@ class Driver:
             if not waiting:
                 return
             if waiting.keys() <= stopped.keys():
-                raise _stopped(stopped[next(iter(waiting))])
+                raise stopped_for_person(stopped[next(iter(waiting))])
             if worked or (shown and line != shown):
                 failing_since = None
             elif causes:
@@ -253,7 +241,7 @@ class Driver:
                 remedy="They go on with the next run, or with `extraction-pipeline dev`.",
             )
 
-    def _execute(self, request: RunRequest) -> "_Failed | None":
+    def _execute(self, request: RunRequest) -> "Failed | None":
         """Execute a run; why its job is no further, if it is not. The sensor asks for it again."""
         (op_name,) = request.run_config["ops"]
         return self._run(
@@ -270,9 +258,9 @@ class Driver:
         config: Mapping[str, Any],
         *,
         tags: Mapping[str, str] | None = None,
-    ) -> "_Failed | None":
+    ) -> "Failed | None":
         job = self.definitions.resolve_job_def(job_name)
-        return _failed(self._run_job(job, {op_name: {"config": dict(config)}}, tags))
+        return failed(self._run_job(job, {op_name: {"config": dict(config)}}, tags))
 
     def _run_job(
         self, job: JobDefinition, ops: Mapping[str, Any], tags: Mapping[str, str] | None = None
@@ -297,34 +285,9 @@ class Driver:
             if url is not None:
                 lifeline(url.get_secret_value()).let_go(run_id)
         self.runs.append(run_id)
-        for line in _notes(result):
+        for line in notes_of(result):
             self.tell(line)
         return result
-
-
-@dataclass(frozen=True)
-class _Failed:
-    """A run that failed: its one line of cause, whether it mends itself, and whether it does so
-    only after somebody has acted."""
-
-    cause: str
-    needs_nobody: bool = False
-    needs_person: bool = False
-    exit_code: int = RunFailed.exit_code
-
-    @property
-    def mends(self) -> bool:
-        """Whether the sensor carries on what is left, without anybody's help."""
-        return self.needs_nobody and not self.needs_person
-
-    def error(self) -> ExtractionPipelineError:
-        if self.needs_nobody:
-            return _stopped(self.cause)
-        return RunFailed(self.cause, self.exit_code)
-
-
-def _stopped(cause: str) -> ProviderError:
-    return ProviderError(cause, kind=FailureKind.ACCOUNT)
 
 
 def _told(evaluation: AssetCheckEvaluation) -> str:
@@ -338,71 +301,3 @@ def _note(stopped: dict[str, str], job_key: str, cause: str | None, needs_person
         stopped[job_key] = cause or ""
     else:
         stopped.pop(job_key, None)
-
-
-def _notes(result: ExecuteInProcessResult) -> list[str]:
-    """What a run has to say to a person besides its outcome."""
-    found: list[str] = []
-    for event in result.all_events:
-        given: Mapping[str, MetadataValue[Any]] = {}
-        if event.is_successful_output:
-            given = event.step_output_data.metadata
-        elif event.is_step_failure and event.step_failure_data.user_failure_data is not None:
-            given = event.step_failure_data.user_failure_data.metadata
-        notes = given.get(NOTES)
-        if isinstance(notes, JsonMetadataValue) and isinstance(notes.data, list):
-            found += map(str, notes.data)
-    return found
-
-
-def _failed(result: ExecuteInProcessResult) -> _Failed | None:
-    """The cause that the failed step gave: ours is one line that says what to do. A run that ended
-    well may give one too: that its job could not be resolved yet."""
-    if result.success:
-        for event in result.all_events:
-            if event.is_successful_output and CAUSE in event.step_output_data.metadata:
-                given = event.step_output_data.metadata
-                return _Failed(str(given[CAUSE].value), True, NEEDS_PERSON in given)
-        return None
-    if any(_was_interrupted(event) for event in result.all_events):
-        raise KeyboardInterrupt  # Dagster made a failed run of Ctrl-C
-    for event in result.all_events:
-        if event.is_step_failure:
-            failure = event.step_failure_data
-            said = failure.user_failure_data
-            if said is not None and said.description:
-                return _Failed(
-                    said.description,
-                    WAITING in said.metadata,
-                    NEEDS_PERSON in said.metadata,
-                    _exit_code(said.metadata),
-                )
-            if refusals.last is not None:
-                break  # an event could not be written
-            error = failure.error
-            while error is not None and error.cause is not None:
-                error = error.cause
-            if error is not None:
-                return _Failed(f"Run {result.run_id} failed: {error.message.strip()}")
-    if refusals.last is not None:
-        return _Failed(str(refusals.last), exit_code=refusals.last.exit_code)
-    return _Failed(f"Run {result.run_id} failed without a cause.")
-
-
-def _exit_code(metadata: Mapping[str, MetadataValue[Any]]) -> int:
-    given = metadata.get(EXIT_CODE)
-    return given.value if isinstance(given, IntMetadataValue) and given.value else 1
-
-
-def _was_interrupted(event: DagsterEvent) -> bool:
-    if event.is_step_failure:
-        error = event.step_failure_data.error
-    elif event.is_run_failure:
-        error = event.job_failure_data.error
-    else:
-        return False
-    while error is not None:
-        if error.cls_name in ("DagsterExecutionInterruptedError", "KeyboardInterrupt"):
-            return True
-        error = error.cause
-    return False

@@ -10,8 +10,9 @@ import pytest
 from dagster import DagsterRunStatus
 
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.orchestration.driving import Driver, NothingWorks, RunFailed, Target
+from extraction_pipeline.orchestration.driving import Driver, NothingWorks, Target
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
+from extraction_pipeline.orchestration.outcomes import RunFailed
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline_tests.faults.actions import answer, saying
 from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, POLL, UPLOAD, Proxy, Route
