@@ -21,6 +21,7 @@ from extraction_pipeline.lifecycle.holding import count_gone
 from extraction_pipeline.lifecycle.pacing import next_poll
 from extraction_pipeline.lifecycle.pausing import accounts, asks_to_wait, heeding
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.lifecycle.turns import Turns
 from extraction_pipeline.providers.base import FailureKind
 from extraction_pipeline.providers.call_log import calls_kept
 from extraction_pipeline.providers.errors import ProviderError
@@ -38,6 +39,8 @@ ODD_ANSWERS = (
     ValueError,
 )
 """What an adapter or the ledger may raise at an answer of a form that nobody has seen."""
+
+_turns = Turns()
 
 LARGEST_COUNT = 2**31 - 1
 """Of requests in a job, for the ledger's column; what is more was never counted by anybody."""
@@ -146,7 +149,8 @@ def poll_due(
     `versions` narrows them to jobs of these.
 
     Providers share the time: the next call goes to the one that has used the least of it, so that
-    one that answers slowly leaves the others theirs. One that asks to wait is asked no more.
+    one that answers slowly leaves the others theirs. Who was slow before comes last, and who asks
+    to wait is asked no more.
     Whatever one job's reading runs into, the others are read. Raises `DatabaseUnavailable`.
     """
     until = time.monotonic() + seconds
@@ -157,15 +161,17 @@ def poll_due(
     waiting: dict[str, deque[readings.DueReading]] = {}
     for one in due:
         waiting.setdefault(one.job.provider, deque()).append(one)
-    used = dict.fromkeys(waiting, 0.0)
+    used = dict.fromkeys(_turns.order(waiting), 0.0)
     found: list[Reading] = []
-    while waiting and (began := time.monotonic()) < until:
-        provider = min(waiting, key=used.__getitem__)
+    while used and (began := time.monotonic()) < until:
+        provider = min(used, key=used.__getitem__)
         reading = _read(pipeline, waiting[provider].popleft(), actor)
         found.append(reading)
-        used[provider] += time.monotonic() - began
+        took = time.monotonic() - began
+        _turns.took(provider, took)
+        used[provider] += took
         if reading.paused or not waiting[provider]:
-            del waiting[provider]
+            del used[provider]
     return found
 
 

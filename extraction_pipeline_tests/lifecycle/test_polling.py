@@ -1,13 +1,17 @@
 """Polling: a failed reading is no end, a slow or broken job is nobody else's trouble."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
 from extraction_pipeline.lifecycle.polling import poll, poll_due
-from extraction_pipeline.providers.base import ProviderLimits
+from extraction_pipeline.providers.base import BatchProvider, ProviderLimits
+from extraction_pipeline.providers.endpoint import ProviderEndpoint
+from extraction_pipeline.providers.names import ProviderName
+from extraction_pipeline.providers.openai import OpenAIBatchProvider
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import Hold, answer, drop_before, saying
 from extraction_pipeline_tests.faults.proxy import CREATE, POLL, Fault, Proxy, Route, rewritten
@@ -133,6 +137,35 @@ def test_a_job_that_cannot_be_polled_does_not_starve_the_rest(
     assert all(driven.job(job_id).state is JobState.ENDED for job_id in rest)
     assert driven.job(first).state is JobState.SUBMITTED
     assert time.monotonic() - start < 8
+
+
+def test_a_provider_that_never_answers_costs_the_others_one_tick(
+    driven: Driven, workplace: Workplace, proxy: Proxy
+) -> None:
+    """A call that is waited for longer than all of a tick took each tick for itself, for as many
+    ticks as it had jobs."""
+    workplace.write(5)
+    narrow = limited(driven, ONE_A_JOB)
+    *hanging, fine, other = narrow.submitted(5)
+    driven.execute(
+        "UPDATE extraction.batch_jobs SET provider = 'openai', due_at = now() + interval '1 ms'"
+        " WHERE id = ANY(:jobs)",
+        jobs=[fine, other],
+    )
+    proxy.plan(POLL, Hold(forward=False), times=None)
+    direct = ProviderEndpoint(driven.server.base_url, None)
+
+    def provider(name: str) -> BatchProvider:
+        if name == ProviderName.OPENAI:
+            return OpenAIBatchProvider(name, direct, ONE_A_JOB)
+        return narrow.pipeline.provider(name)
+
+    pipeline = replace(driven.pipeline, provider=provider)
+    driven.later(1)
+    ticks = [poll_due(pipeline, ACTOR, 10, seconds=0.5) for _ in range(2)]
+    assert {driven.job(one).state for one in (fine, other)} == {JobState.ENDED}
+    assert [[one.ended for one in tick].count(False) for tick in ticks] == [1, 1]
+    assert {driven.job(one).state for one in hanging} == {JobState.SUBMITTED}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Whose turn it is: the quick before the slow, and nobody is left out for long."""
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extraction_pipeline.lifecycle.turns import SLOW_SECONDS, Turns
+
+providers = st.sampled_from(["anthropic", "gemini", "infrai", "local", "openai"])
+
+
+def ticking() -> Iterator[float]:
+    now = 0.0
+    while True:
+        yield (now := now + 1)
+
+
+def test_the_slow_come_last_and_the_longest_unread_first() -> None:
+    clock = ticking()
+    turns = Turns(lambda: next(clock))
+    assert turns.order(["b", "a"]) == ["b", "a"]
+    for name, seconds in (("b", 9.0), ("a", 0.1), ("c", 0.1), ("d", 9.0)):
+        turns.took(name, seconds)
+    assert turns.order("abcde") == ["e", "a", "c", "b", "d"]
+    turns.took("b", 9.0)
+    turns.took("d", 0.1)
+    assert turns.order("abcde") == ["e", "a", "c", "d", "b"]
+
+
+@given(st.dictionaries(providers, st.sampled_from([0.1, 5.0]), min_size=1))
+def test_every_slow_provider_is_first_of_the_slow_in_turn(took: dict[str, float]) -> None:
+    clock = ticking()
+    turns = Turns(lambda: next(clock))
+    for name, seconds in took.items():
+        turns.took(name, seconds)
+    slow = [name for name, seconds in took.items() if seconds >= SLOW_SECONDS]
+    firsts = []
+    for _ in slow:
+        order = turns.order(took)
+        assert {order.index(one) for one in slow} == set(range(len(took) - len(slow), len(took)))
+        first = next(one for one in order if one in slow)
+        turns.took(first, 5.0)
+        firsts.append(first)
+    assert firsts == slow
