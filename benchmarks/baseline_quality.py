@@ -32,7 +32,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ending import ended_in_order
 from extraction_pipeline.batch_server.baseline import extract
 from extraction_pipeline.documents.reading import ReadableText, read_document
 
@@ -301,4 +300,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    ended_in_order(main)
+    main()

@@ -41,9 +41,14 @@ Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
 """Several during a rotation, with commas or blanks between them."""
 
 
+NEVER_EMPTY = ("EXTRACTION_DATABASE_URL", "EXTRACTION_STORE_URL")
+"""Where records lie. Unset they lie in the home; a line without its value, as a copied example or a
+secret that was not found leaves it, must not lead there."""
+
+
 class Settings(BaseSettings):
     """Settings of one process. Field names in upper case after `EXTRACTION_` are the variables; an
-    empty one counts as not set."""
+    empty one counts as not set, but for `NEVER_EMPTY`."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -351,6 +356,12 @@ def variables() -> frozenset[str]:
 def load_settings() -> Settings:
     """The settings of this process. Raises `ConfigurationError` with a line for each variable at
     fault, which does not hold its value."""
+    empty = [name for name in NEVER_EMPTY if not os.environ.get(name, "unset").strip()]
+    if empty:
+        raise ConfigurationError(
+            f"{' and '.join(empty)}: set, and empty.",
+            remedy="Write the URL, or unset it: then the records lie in the state folder.",
+        )
     try:
         return Settings()
     except ValidationError as error:

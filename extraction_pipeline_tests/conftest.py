@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from sqlalchemy import create_engine, make_url, text
 
 from extraction_pipeline.installation.embedded_postgres import embedded_postgres
-from extraction_pipeline.installation.stack import INSTANCE_FILE
+from extraction_pipeline.installation.instance_file import INSTANCE_FILE
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.migrate import migrate
 from extraction_pipeline.lifecycle.opening import open_pipeline

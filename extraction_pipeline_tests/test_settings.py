@@ -15,6 +15,7 @@ from extraction_pipeline.providers.endpoint import (
 )
 from extraction_pipeline.providers.registry import ProviderName, build_provider
 from extraction_pipeline.settings import (
+    NEVER_EMPTY,
     SHIPPED_COLLECTIONS,
     load_settings,
     variables,
@@ -193,4 +194,15 @@ def test_a_providers_way_of_speaking_is_a_setting(monkeypatch: pytest.MonkeyPatc
     assert endpoint.infrai_capability == "ai.chat.v2"
     monkeypatch.setenv("EXTRACTION_ANTHROPIC_OUTPUT", "loud")
     with pytest.raises(ConfigurationError, match=r"ANTHROPIC_OUTPUT: .*'tool'"):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", NEVER_EMPTY)
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_empty_place_of_the_records_is_not_that_of_the_home(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """A copied example, or a secret that was not found, leaves a line without its value."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=f"{name}: set, and empty"):
         load_settings()

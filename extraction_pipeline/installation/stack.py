@@ -1,7 +1,6 @@
 """Starting what the environment does not name: the database, the batch server, Dagster's home."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from extraction_pipeline.installation.embedded_postgres import (
     embedded_postgres,
     postgres_runs,
 )
+from extraction_pipeline.installation.instance_file import write_instance_file
 from extraction_pipeline.installation.local_batch_server import (
     LocalBatchServer,
     batch_server_runs,
@@ -26,7 +26,6 @@ from extraction_pipeline.settings import Settings, load_settings
 
 POSTGRES = "postgres"
 BATCH_SERVER = "batch_server"
-INSTANCE_FILE = Path(__file__).parent.parent / "dagster.yaml"
 
 
 @contextmanager
@@ -88,12 +87,13 @@ def announced_to(settings: Settings) -> Path | None:
 
 
 def dagster_home(home: Path) -> Path:
-    """The folder of Dagster's instance, with the instance file of this code in it."""
+    """The folder of Dagster's instance, with the instance file of this code in it, unless a person
+    has written to it."""
     folder = Path(os.environ.get("DAGSTER_HOME") or home / "dagster")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if "DAGSTER_HOME" not in os.environ:
-            shutil.copyfile(INSTANCE_FILE, folder / "dagster.yaml")
+            write_instance_file(folder)
     except OSError as error:
         raise ConfigurationError(
             f"Dagster's folder {folder} cannot be written: {error.strerror}.",

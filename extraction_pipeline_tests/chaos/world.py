@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from extraction_pipeline.installation.stack import INSTANCE_FILE
+from extraction_pipeline.installation.instance_file import INSTANCE_FILE
 from extraction_pipeline.providers.registry import BUILDERS, ProviderName
 
 PROVIDERS = tuple(name for name in BUILDERS if name is not ProviderName.LOCAL)

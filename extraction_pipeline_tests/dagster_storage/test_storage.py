@@ -16,7 +16,7 @@ from extraction_pipeline.dagster_storage.event_rows import hold_assets
 from extraction_pipeline.dagster_storage.table_statistics import LOOK_AT_ROWS
 from extraction_pipeline.dagster_storage.tested_versions import TESTED_VERSIONS
 from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.installation.stack import INSTANCE_FILE
+from extraction_pipeline.installation.instance_file import INSTANCE_FILE
 from extraction_pipeline.orchestration.event_log import write_records
 
 SENT = AssetKey("sent")
