@@ -5,60 +5,32 @@ import json
 import socket
 import ssl
 import subprocess
-import sys
 from contextlib import closing
 
 import pytest
 
 from extraction_pipeline.providers.base import FailureKind
-from extraction_pipeline.providers.dialect import ProviderDialect
-from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.errors import (
     CallFailed,
     CallRefused,
     OutcomeUnknown,
     ProviderError,
 )
-from extraction_pipeline.providers.http import HttpClient
-from extraction_pipeline.providers.openai_translation import read_error
+from extraction_pipeline_tests.providers.http_client import KEY, client, error_answer
 from extraction_pipeline_tests.providers.scripted_server import (
     answer,
     drop,
     read_request,
     scripted_server,
     send,
-    send_and_stay,
     silence,
 )
 
-KEY = "sk-not-to-be-seen"
 BODY = b'{"secret": "what a document says"}'
 
 
 def _nothing() -> None:
     pass
-
-
-def client(url: str, read_timeout: float = 5.0, connect_timeout: float = 2.0) -> HttpClient:
-    return HttpClient(
-        ProviderEndpoint(
-            base_url=url,
-            api_key=KEY,
-            read_timeout=read_timeout,
-            connect_timeout=connect_timeout,
-        ),
-        ProviderDialect(
-            provider="test",
-            headers={"Authorization": f"Bearer {KEY}"},
-            read_error=read_error,
-            request_id_header="x-request-id",
-        ),
-    )
-
-
-def error_answer(status: int, code: str | None, *headers: str) -> bytes:
-    body = json.dumps({"error": {"message": "Jane Doe", "type": None, "code": code}}).encode()
-    return answer(status, body, *headers)
 
 
 def create(url: str, **options: float):
@@ -318,62 +290,6 @@ def test_cookies_are_not_kept():
     assert b"cookie" not in server.requests[1].lower()
 
 
-def downloaded(url: str, expected: int | None = None) -> bytes:
-    with client(url, read_timeout=0.5).download("/files/f/content", expected) as chunks:
-        return b"".join(chunks)
-
-
-ROWS = b'{"custom_id": "a"}\n{"custom_id": "b"}\n'
-CHUNKED = answer(
-    200,
-    b"%x\r\n%s\r\n0\r\n\r\n" % (len(ROWS), ROWS),
-    "Transfer-Encoding: chunked",
-    framed=False,
-)
-
-
-@pytest.mark.parametrize("said", [answer(200, ROWS), CHUNKED], ids=["length", "chunks"])
-@pytest.mark.parametrize("expected", [None, len(ROWS)])
-def test_a_whole_body_is_downloaded(said, expected):
-    with scripted_server(send(said)) as server:
-        assert downloaded(server.url, expected) == ROWS
-
-
-def test_a_body_without_length_is_taken_if_its_size_is_known():
-    with scripted_server(send(answer(200, ROWS, framed=False))) as server:
-        assert downloaded(server.url, len(ROWS)) == ROWS
-        with pytest.raises(CallFailed, match="no length"):
-            downloaded(server.url)
-
-
-CUT = {
-    "length": (answer(200, ROWS)[:-5], None),
-    "chunks": (CHUNKED[:-12], None),
-    "between chunks": (CHUNKED[:-5], None),
-    "framed whole but too small": (answer(200, ROWS), len(ROWS) + 1),
-    "no length": (answer(200, ROWS[:-5], framed=False), len(ROWS)),
-}
-
-
-@pytest.mark.parametrize(("said", "expected"), CUT.values(), ids=CUT.keys())
-def test_a_body_that_was_cut_raises(said, expected):
-    with scripted_server(send(said)) as server, pytest.raises(CallFailed):
-        downloaded(server.url, expected)
-
-
-def test_a_download_that_stalls_raises():
-    said = send_and_stay(answer(200, ROWS)[:-5])
-    with scripted_server(said) as server, pytest.raises(CallFailed, match="after"):
-        downloaded(server.url)
-
-
-@pytest.mark.parametrize(("status", "error"), [(404, CallRefused), (503, CallFailed)])
-def test_a_download_that_is_refused_raises(status, error):
-    with scripted_server(send(answer(status))) as server, pytest.raises(error) as caught:
-        downloaded(server.url)
-    assert caught.value.http_status == status
-
-
 def test_a_compressed_answer_is_read_although_none_was_asked_for():
     said = answer(200, gzip.compress(b'{"id": 1}'), "Content-Encoding: gzip")
     with scripted_server(send(said)) as server:
@@ -400,39 +316,3 @@ def test_headers_that_cannot_be_read_change_nothing(status, header):
         with pytest.raises(OutcomeUnknown if status == 302 else CallRefused) as caught:
             create(server.url)
     assert (caught.value.http_status, caught.value.retry_after) == (status, None)
-
-
-@pytest.mark.parametrize(
-    ("body", "headers"),
-    [
-        (gzip.compress(b" " * 1_000_000), ("Content-Encoding: gzip",)),
-        (b"123456", ("Content-Encoding: unheard-of",)),
-        (b"1234567", ()),
-    ],
-)
-def test_a_download_that_is_compressed_or_longer_than_its_file_is_not_taken(body, headers):
-    with (
-        scripted_server(send(answer(200, body, *headers))) as server,
-        client(server.url).download("/files/f/content", 6) as chunks,
-        pytest.raises(CallFailed, match=r"compressed|longer than the file"),
-    ):
-        list(chunks)
-
-
-def test_a_download_streams():
-    size = 64 * 1024 * 1024
-    program = f"""
-import resource
-from extraction_pipeline_tests.providers.test_http import client
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-from extraction_pipeline_tests.providers.scripted_server import answer, scripted_server
-def big(connection):
-    connection.sendall(answer(200, b"", "Content-Length: {size}", framed=False))
-    for _ in range({size} // 65536):
-        connection.sendall(bytes(65536))
-with scripted_server(big) as server:
-    with client(server.url).download("/files/f/content") as chunks:
-        assert sum(map(len, chunks)) == {size}
-assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 * 1024
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
