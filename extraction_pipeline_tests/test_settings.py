@@ -138,7 +138,7 @@ def test_intervals_that_contradict_each_other_are_refused(monkeypatch: pytest.Mo
 
 
 def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in variables():
+    for variable in variables() - set(NEVER_EMPTY):
         monkeypatch.setenv(variable, "")
     assert load_settings().model_fields_set <= {"home"}
     assert load_settings().database_url is None

@@ -1,6 +1,5 @@
 import os
 import socket
-import time
 import zipfile
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from extraction_pipeline.documents.folder import (
     path_of_name,
 )
 from extraction_pipeline.documents.identity import content_hash
-from extraction_pipeline.documents.local_folder import TICK, change_token
 from extraction_pipeline.documents.sources import (
     FolderSource,
     ManifestSource,
@@ -68,18 +66,6 @@ def test_entries_come_in_order_with_size_and_token(tmp_path):
     assert entries[0].record_id is None
     assert entries == list(list_entries(source, tmp_path))
     assert read_entry(source, entries[1], tmp_path) == b"text of a/z.txt"
-
-
-def test_the_token_changes_with_the_file_even_if_its_time_is_put_back(tmp_path):
-    fill(tmp_path, "a.txt")
-    (before,) = list_entries(folder(path="."), tmp_path)
-    status = (tmp_path / "a.txt").stat()
-    time.sleep(0.02)
-    (tmp_path / "a.txt").write_text("TEXT OF A.TXT")
-    os.utime(tmp_path / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
-    (after,) = list_entries(folder(path="."), tmp_path)
-    assert before.size == after.size
-    assert before.modified != after.modified
 
 
 @pytest.mark.parametrize(
@@ -383,24 +369,3 @@ def test_every_path_becomes_one_that_the_ledger_can_keep(text):
         assert "\0" not in shown
         assert shown == text or entry.problem
     assert _entry(FoundFile(text + "x", 1, None), text + "x") != entry
-
-
-def test_a_listing_is_older_than_the_tick_of_its_youngest_file(tmp_path):
-    """A change after the reading gets another time then, and with it another token."""
-    for _ in range(5):
-        (tmp_path / "a.txt").write_text("new")
-        list_entries(folder(path="."), tmp_path)
-        assert time.time_ns() - (tmp_path / "a.txt").stat().st_ctime_ns >= TICK
-
-
-@pytest.mark.parametrize(
-    ("changed", "after", "trusted"),
-    [
-        (1_000_000_000_000_000_001, 0, True),
-        (1_000_000_000_000_000_001, -1, False),
-        (1_000_000_000_000_000_000, 1_999_999_999, False),
-        (1_000_000_000_000_000_000, 2_000_000_000, True),
-    ],
-)
-def test_a_file_whose_time_tells_too_little_has_no_token(changed, after, trusted):
-    assert (change_token(1, changed, 5, changed + after) is not None) is trusted
