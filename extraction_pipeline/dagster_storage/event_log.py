@@ -5,7 +5,7 @@ has a planned event for each partition, without which a failed document would no
 the run's one event with all its partitions is taken, and written as the same rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import islice
@@ -14,15 +14,13 @@ from typing import Any
 from dagster import AssetKey, DagsterEventType
 from dagster._core.events import AssetMaterializationPlannedData
 from dagster._core.events.log import EventLogEntry
-from dagster._serdes import ConfigurableClassData, serialize_value
-from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_config
+from dagster._serdes import serialize_value
 
 from extraction_pipeline.dagster_storage.event_rows import EventRow, copy_rows, hold_assets
 from extraction_pipeline.dagster_storage.event_text import plain_text, planned_texts
 from extraction_pipeline.dagster_storage.partition_status import PartitionStatusStorage
 from extraction_pipeline.dagster_storage.plain_record import Origin, PlainRecord, entry_of
 from extraction_pipeline.dagster_storage.table_statistics import LOOK_AT_ROWS, analyze_if_grown
-from extraction_pipeline.dagster_storage.tested_versions import require_tested_versions
 
 ROWS_AT_ONCE = 2000
 """In a transaction, during which no other one writes events of the same asset."""
@@ -40,31 +38,11 @@ IN_BULK = frozenset(
 
 
 class BulkEventLogStorage(PartitionStatusStorage):
-    """Dagster's storage of events, with another way of writing many at once."""
+    """Dagster's storage of events, with another way of writing many at once. `BulkPostgresStorage`
+    makes it."""
 
-    def __init__(
-        self,
-        postgres_url: str,
-        should_autocreate_tables: bool = True,
-        inst_data: ConfigurableClassData | None = None,
-        token_provider: Any = None,
-    ) -> None:
-        require_tested_versions()
-        super().__init__(postgres_url, should_autocreate_tables, inst_data, token_provider)
-        self._uncounted = 0
-        """Rows written since the table was last counted."""
-
-    @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
-    ) -> "BulkEventLogStorage":
-        """Make it from the lines of `dagster.yaml`."""
-        return cls(
-            pg_url_from_config(config_value),
-            config_value.get("should_autocreate_tables", True),
-            inst_data,
-            get_token_provider_from_config(config_value),
-        )
+    _uncounted = 0
+    """Rows written since the table was last counted."""
 
     @property
     def supports_partition_subset_in_asset_materialization_planned_events(self) -> bool:
