@@ -184,19 +184,24 @@ def _local_file(path: str, absolute: str) -> FoundFile | None:
         return FoundFile(path, None, None)
     if not stat.S_ISREG(status.st_mode):
         return None
-    token = change_token(status.st_mtime_ns, status.st_ctime_ns, status.st_size, time.time_ns())
+    token = change_token(status, time.time_ns())
     return FoundFile(path, status.st_size, token)
 
 
-def change_token(modified: int, changed: int, size: int, now: int) -> str | None:
-    """The token of a file by its two times in nanoseconds; none while a further change could leave
-    the same one for long: where its time is still to come, by another machine's clock, or is told
-    in seconds and has just passed."""
+def change_token(status: os.stat_result, now: int) -> str | None:
+    """The token of a file by its two times in nanoseconds, its size and its inode; none while a
+    further change could leave the same one for long: where its time is still to come, by another
+    machine's clock, or is told in seconds and has just passed.
+
+    The change time catches a file that was replaced and given its old modification time, and the
+    inode one of equal times that took another's path, as where two folders are exchanged. The
+    device is left out: a network file system may be given another one each time it is mounted.
+    """
+    changed = status.st_ctime_ns
     whole = changed % 1_000_000_000 == 0
     if changed + (COARSE_TICK if whole else 0) > now:
         return None
-    # The change time catches a file that was replaced and given its old modification time.
-    return f"{modified}:{changed}:{size}"
+    return f"{status.st_mtime_ns}:{changed}:{status.st_size}:{status.st_ino}"
 
 
 def _let_settle(found: list[FoundFile]) -> None:

@@ -41,4 +41,14 @@ def test_a_listing_is_older_than_the_tick_of_its_youngest_file(tmp_path):
     ],
 )
 def test_a_file_whose_time_tells_too_little_has_no_token(changed, after, trusted):
-    assert (change_token(1, changed, 5, changed + after) is not None) is trusted
+    assert (change_token(told(changed), changed + after) is not None) is trusted
+
+
+def test_files_of_equal_times_and_sizes_that_change_places_have_other_tokens():
+    first, second = (change_token(told(1_000_000_001, inode), 10**18) for inode in (7, 8))
+    assert first != second
+
+
+def told(changed: int, inode: int = 7) -> os.stat_result:
+    """A status as the system gives it, of times in nanoseconds."""
+    return os.stat_result((0, inode, 0, 1, 0, 0, 5, 0, 0, 0, 0.0, 0.0, 0.0, 0, 1, changed))

@@ -4,10 +4,12 @@ mistake."""
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from extraction_pipeline.documents.local_folder import change_token
 from extraction_pipeline.errors import SourceError
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline_tests.conftest import Workplace
@@ -165,10 +167,6 @@ def test_an_unchanged_file_is_not_opened_again(local: Driven, workplace: Workpla
     (path,) = workplace.write(1)
     (known,) = local.scan().new
     status = path.stat()
-    local.execute(
-        "UPDATE extraction.document_sources SET change_token = :token",
-        token=f"{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}",
-    )
     path.write_text(path.read_text().replace("Record 0", "Record 9"))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     changed = path.stat()
@@ -176,7 +174,7 @@ def test_an_unchanged_file_is_not_opened_again(local: Driven, workplace: Workpla
     # The kernel does not let a change time be set: the ledger is told the new one instead.
     local.execute(
         "UPDATE extraction.document_sources SET change_token = :token",
-        token=f"{changed.st_mtime_ns}:{changed.st_ctime_ns}:{changed.st_size}",
+        token=change_token(changed, time.time_ns()),
     )
     report = local.scan()
     assert (report.unchanged, report.new) == (1, [])
