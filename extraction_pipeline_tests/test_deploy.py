@@ -5,6 +5,7 @@ files are read by Dagster.
 """
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -54,10 +55,15 @@ OTHERS = frozenset(
         *("MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"),
         *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"),
         *("AWS_DEFAULT_REGION", "CELERY_BROKER_URL", "RUN_NAMESPACE", "PYTHONPATH"),
+        *("COLLECTIONS", "DOCUMENTS"),
         *("DAGSTER_HOME", "DAGSTER_REDACT_USER_CODE_ERRORS"),
     }
 )
-"""Variables of other programs: the database's image, the object store and its client, Dagster."""
+"""Variables of other programs: Compose, the database's image, the object store and its client,
+Dagster."""
+
+TRIAL = "batch-server"
+"""The service that only a first try needs."""
 
 PROGRAMS: Mapping[str, click.Command] = {
     "extraction-pipeline": extraction_pipeline,
@@ -200,6 +206,8 @@ def test_runs_wait_in_the_queue_and_not_at_the_broker() -> None:
 
 def test_nothing_of_ours_is_kept_on_a_disk() -> None:
     for name, service in _ours().items():
+        if name == TRIAL:
+            continue
         for volume in service["volumes"]:
             assert volume.endswith(":ro"), (name, volume)
         assert service["environment"]["EXTRACTION_STORE_URL"].startswith("s3://")
@@ -237,8 +245,62 @@ def test_pods_of_the_chart_and_of_runs_agree() -> None:
     assert mounts["collections"] == launcher["volume_mounts"][0]["mount_path"]
     homes = [VALUES[part]["env"] for part in ("dagsterWebserver", "dagsterDaemon")]
     for home in (*homes, deployment["env"]):
-        assert home == [{"name": "DAGSTER_HOME", "value": mounts["extraction-dagster"]}]
+        assert home == [
+            {"name": "DAGSTER_HOME", "value": mounts["extraction-dagster"]},
+            {"name": "EXTRACTION_COLLECTIONS", "value": mounts["collections"]},
+        ]
+    assert launcher["env_vars"] == [f"EXTRACTION_COLLECTIONS={mounts['collections']}"]
     assert launcher["instance_config_map"] == "extraction-dagster"
+
+
+def test_a_first_try_has_collections_and_a_provider_and_yours_are_mounted() -> None:
+    assert EXAMPLE["EXTRACTION_COLLECTIONS"] == "shipped"
+    words = list(map(str, COMPOSE["services"][TRIAL]["command"]))
+    port = words[words.index("--port") + 1]
+    for name, service in _ours().items():
+        if name == TRIAL:
+            continue
+        url = service["environment"]["EXTRACTION_LOCAL_BASE_URL"]
+        assert url == f"http://{TRIAL}:{port}/v1", name
+        mounts = {one.removesuffix(":ro").rpartition(":")[2] for one in service["volumes"]}
+        assert {"/etc/extraction/collections", "/srv/documents"} <= mounts, name
+    told = (DEPLOY / "compose" / "settings.env.example").read_text()
+    for place in ("EXTRACTION_COLLECTIONS=/etc/extraction/collections", "below /srv/documents"):
+        assert place in told
+
+
+def test_each_container_gets_the_secrets_that_it_needs_alone() -> None:
+    secret = re.compile("PASSWORD|KEY|SECRET|DATABASE_URL|ROOT_USER")
+    needed = {
+        "postgres": {"POSTGRES_PASSWORD"},
+        "store": {"MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"},
+        "bucket": {"MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"}
+        | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"},
+    }
+    for name, service in COMPOSE["services"].items():
+        given = service.get("environment", {})
+        if name in _ours() and name != TRIAL:
+            servers = needed["postgres"] | needed["store"]
+            assert {one for one in servers if given.get(one) == ""} == servers, name
+            continue
+        assert not service.get("env_file"), name
+        assert {one for one in given if secret.search(one)} == needed.get(name, set()), name
+    for name, given in ((one, COMPOSE["services"][one]["environment"]) for one in needed):
+        for variable, value in given.items():
+            assert value.startswith(f"${{{variable}:?"), name  # refused where it is empty
+
+
+def test_the_user_of_the_store_may_use_one_bucket() -> None:
+    policy = json.loads((DEPLOY / "compose" / "store_policy.json").read_text())
+    resources = {one for statement in policy["Statement"] for one in statement["Resource"]}
+    (bucket,) = {
+        _ours()[name]["environment"]["EXTRACTION_STORE_URL"] for name in ("code", "worker")
+    }
+    name = bucket.removeprefix("s3://")
+    assert resources == {f"arn:aws:s3:::{name}", f"arn:aws:s3:::{name}/*"}
+    script = DEPLOY / "compose" / "make_bucket.sh"
+    assert f"mc mb --ignore-existing root/{name}" in script.read_text()
+    subprocess.run(["sh", "-n", str(script)], check=True)
 
 
 def test_no_file_holds_a_secret() -> None:
@@ -316,6 +378,12 @@ def test_the_wheel_is_all_that_a_container_needs(tmp_path: Path) -> None:
         packed.extractall(installed)
     assert not any(name.startswith(("extraction_pipeline_tests", "benchmarks")) for name in names)
     assert {f"extraction_pipeline/{one}" for one in ("dagster.yaml", "py.typed")} <= names
+    assert {one for one in names if "/samples/" in one or "/collections/" in one} == {
+        str(one.relative_to(ROOT))
+        for folder in ("samples", "collections")
+        for one in (ROOT / "extraction_pipeline" / folder).rglob("*")
+        if one.is_file() and "__pycache__" not in one.parts and one.name[0] != "."
+    }
     loaded = subprocess.run(
         [
             *(sys.executable, "-P", "-c"),

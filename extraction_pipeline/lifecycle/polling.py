@@ -149,8 +149,8 @@ def poll_due(
     `versions` narrows them to jobs of these.
 
     Providers share the time: the next call goes to the one that has used the least of it, so that
-    one that answers slowly leaves the others theirs. Who was slow before comes last, and who asks
-    to wait is asked no more.
+    one that answers slowly leaves the others theirs. Who was slow before waits until the quick ones
+    are done, and who asks to wait is asked no more.
     Whatever one job's reading runs into, the others are read. Raises `DatabaseUnavailable`.
     """
     until = time.monotonic() + seconds
@@ -161,7 +161,7 @@ def poll_due(
     waiting: dict[str, deque[readings.DueReading]] = {}
     for one in due:
         waiting.setdefault(one.job.provider, deque()).append(one)
-    used = dict.fromkeys(_turns.order(waiting), 0.0)
+    used = {one: (slow, 0.0) for one, slow in _turns.order(waiting).items()}
     found: list[Reading] = []
     while used and (began := time.monotonic()) < until:
         provider = min(used, key=used.__getitem__)
@@ -169,7 +169,8 @@ def poll_due(
         found.append(reading)
         took = time.monotonic() - began
         _turns.took(provider, took)
-        used[provider] += took
+        slow, before = used[provider]
+        used[provider] = (slow, before + took)
         if reading.paused or not waiting[provider]:
             del used[provider]
     return found

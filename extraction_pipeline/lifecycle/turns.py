@@ -13,6 +13,9 @@ from threading import Lock
 SLOW_SECONDS = 1.0
 """A provider whose last reading took as long comes after all that are quicker."""
 
+LEFT_OUT_SECONDS = 60.0
+"""One that quicker ones have left no time for so long is no longer kept behind them."""
+
 
 @dataclass(frozen=True)
 class _Last:
@@ -33,9 +36,16 @@ class Turns:
         with self._lock:
             self._last[provider] = _Last(seconds, self._now())
 
-    def order(self, providers: Iterable[str]) -> list[str]:
-        """These providers: the quick before the slow, and of each the longest unread first."""
+    def order(self, providers: Iterable[str]) -> dict[str, bool]:
+        """These providers, each with whether it is slow: the quick before the slow, and of each the
+        longest unread first."""
         never = _Last(0.0, float("-inf"))
         with self._lock:
             last = {one: self._last.get(one, never) for one in providers}
-        return sorted(last, key=lambda one: (last[one].seconds >= SLOW_SECONDS, last[one].ended))
+            since = self._now() - LEFT_OUT_SECONDS
+        slow = {
+            name: one.seconds >= SLOW_SECONDS and one.ended > since for name, one in last.items()
+        }
+        return {
+            name: slow[name] for name in sorted(slow, key=lambda one: (slow[one], last[one].ended))
+        }

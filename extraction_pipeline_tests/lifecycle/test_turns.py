@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extraction_pipeline.lifecycle.turns import SLOW_SECONDS, Turns
+from extraction_pipeline.lifecycle.turns import LEFT_OUT_SECONDS, SLOW_SECONDS, Turns
 
 providers = st.sampled_from(["anthropic", "gemini", "infrai", "local", "openai"])
 
@@ -19,13 +19,18 @@ def ticking() -> Iterator[float]:
 def test_the_slow_come_last_and_the_longest_unread_first() -> None:
     clock = ticking()
     turns = Turns(lambda: next(clock))
-    assert turns.order(["b", "a"]) == ["b", "a"]
+    assert list(turns.order(["b", "a"])) == ["b", "a"]
     for name, seconds in (("b", 9.0), ("a", 0.1), ("c", 0.1), ("d", 9.0)):
         turns.took(name, seconds)
-    assert turns.order("abcde") == ["e", "a", "c", "b", "d"]
+    assert list(turns.order("abcde")) == ["e", "a", "c", "b", "d"]
+    assert turns.order("ab") == {"a": False, "b": True}
     turns.took("b", 9.0)
     turns.took("d", 0.1)
-    assert turns.order("abcde") == ["e", "a", "c", "d", "b"]
+    assert list(turns.order("abcde")) == ["e", "a", "c", "d", "b"]
+    for _ in range(int(LEFT_OUT_SECONDS)):
+        next(clock)
+    turns.took("a", 0.1)
+    assert turns.order("ab") == {"b": False, "a": False}
 
 
 @given(st.dictionaries(providers, st.sampled_from([0.1, 5.0]), min_size=1))
@@ -37,7 +42,7 @@ def test_every_slow_provider_is_first_of_the_slow_in_turn(took: dict[str, float]
     slow = [name for name, seconds in took.items() if seconds >= SLOW_SECONDS]
     firsts = []
     for _ in slow:
-        order = turns.order(took)
+        order = list(turns.order(took))
         assert {order.index(one) for one in slow} == set(range(len(took) - len(slow), len(took)))
         first = next(one for one in order if one in slow)
         turns.took(first, 5.0)
