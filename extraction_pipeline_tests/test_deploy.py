@@ -32,9 +32,11 @@ from dagster_k8s import K8sRunLauncher
 from dagster_webserver.cli import create_dagster_webserver_cli
 
 from extraction_pipeline.cli.group import commands as extraction_pipeline
+from extraction_pipeline.dagster_storage.engines import CONNECTIONS_AT_MOST
 from extraction_pipeline.installation.dagster_processes import MEMORY_KEPT
 from extraction_pipeline.orchestration.jobs import SOURCES, scan_documents
 from extraction_pipeline.settings import variables
+from extraction_pipeline.webhooks.app import CONNECTIONS
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -194,6 +196,24 @@ def test_the_services_are_those_of_production() -> None:
     workspace = yaml.safe_load((DEPLOY / "workspace.yaml").read_text())
     server = workspace["load_from"][0]["grpc_server"]
     assert f"-p {server['port']}" in commands[server["host"]]
+
+
+def test_the_server_has_the_connections_that_are_stated() -> None:
+    stated = dict(
+        re.findall(r"^\| ([a-z ]+) \| (\d+) \|", (ROOT / "docs/production.md").read_text(), re.M)
+    )
+    overflow = {
+        words[words.index("--db-pool-max-overflow") + 1]
+        for one in _ours().values()
+        if "dagster-webserver" in (words := list(map(str, one["command"])))
+    }
+    assert {3 * (1 + int(one)) for one in overflow} == {int(stated["webserver"])}
+    assert int(stated["daemon"]) == CONNECTIONS_AT_MOST
+    assert int(stated["webhook receiver"]) == CONNECTIONS
+    here = {"run worker": 20, "webserver": 2, "code server": 1, "daemon": 1, "webhook receiver": 2}
+    most = re.search(r"max_connections=(\d+)", str(COMPOSE["services"]["postgres"]["command"]))
+    assert most is not None
+    assert sum(count * int(stated[kind]) for kind, count in here.items()) < int(most[1])
 
 
 def test_runs_wait_in_the_queue_and_not_at_the_broker() -> None:
