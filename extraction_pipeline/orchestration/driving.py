@@ -26,6 +26,7 @@ from extraction_pipeline.ledger.summary import Submitted, submitted_by, summariz
 from extraction_pipeline.ledger.versions import find_version
 from extraction_pipeline.lifecycle.cost_line import cost_line
 from extraction_pipeline.lifecycle.pipeline import Pipeline
+from extraction_pipeline.orchestration.interrupts import no_signal_lost
 from extraction_pipeline.orchestration.jobs import (
     JOB_KEY_TAG,
     scan_collections,
@@ -268,13 +269,14 @@ class Driver:
         run_id = make_new_run_id()
         refusals.forget()
         try:
-            result = job.execute_in_process(
-                run_config={"ops": ops, "loggers": QUIET},
-                instance=self.instance,
-                tags=dict(tags or {}),
-                raise_on_error=False,
-                run_id=run_id,
-            )
+            with no_signal_lost():
+                result = job.execute_in_process(
+                    run_config={"ops": ops, "loggers": QUIET},
+                    instance=self.instance,
+                    tags=dict(tags or {}),
+                    raise_on_error=False,
+                    run_id=run_id,
+                )
         except Exception:
             if refusals.last is not None:
                 raise refusals.last from None  # not even the run's failure could be written

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from extraction_pipeline.documents.local_folder import change_token
 from extraction_pipeline.documents.sources import list_entries
 from extraction_pipeline.errors import StoreError
 from extraction_pipeline.lifecycle.rereading import reread
@@ -127,7 +128,7 @@ def test_a_text_that_its_source_does_not_give_any_more_is_said_to_be_lost(
     status = path.stat()
     local.execute(
         "UPDATE extraction.document_sources SET change_token = :token, byte_size = :size",
-        token=f"{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}",
+        token=change_token(status, status.st_ctime_ns),
         size=status.st_size,
     )
     assert local.scan().restored == 0
