@@ -22,6 +22,7 @@ from dagster import AssetKey, DagsterEventType, DagsterInstance, RunsFilter
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 from sqlalchemy import text
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.processes import Dagster, running_dagster
 from benchmarks.synthetic import COLLECTION, write_documents
@@ -235,9 +236,11 @@ def _require_told(instance: DagsterInstance, pipeline: Pipeline, broken: int) ->
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("documents", type=int, nargs="?", default=10_000)
+    parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     parser.add_argument("--scattered", type=int, default=0, help="so many single partitions")
     arguments = parser.parse_args()
+    if not 0 <= arguments.scattered <= arguments.documents:
+        parser.error("--scattered is a number from 0 to that of the documents")
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
         rows, peaks = measure(arguments.documents, arguments.scattered, Path(folder))
     print(render_table(["part", "seconds or number"], rows))  # noqa: T201

@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from statistics import median
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from extraction_pipeline.reports.table import render_table
 
@@ -45,7 +46,7 @@ def measure(repetitions: int) -> tuple[float, float, int]:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("repetitions", type=int, nargs="?", default=100)
+    parser.add_argument("repetitions", type=positive, nargs="?", default=100)
     alone, together, cores = measure(parser.parse_args().repetitions)
     rows: list[list[str | int | float | None]] = [
         [cores, round(alone, 2), round(together, 2), round(cores * alone / together, 2)]

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import requests
 from sqlalchemy import Engine, text
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.throughput import WAITING, run_stages
@@ -187,7 +188,7 @@ def measure(count: int, root: Path) -> tuple[list[Stage], dict[str, dict[str, fl
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("documents", type=int, nargs="?", default=10_000)
+    parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
         stages, floors = measure(arguments.documents, Path(folder))

@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.arguments import positive
 from benchmarks.crew import Crew
 from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
@@ -60,8 +61,8 @@ def _night(
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("standing", type=int, nargs="?", default=10_000)
-    parser.add_argument("new", type=int, nargs="?", default=1_000)
+    parser.add_argument("standing", type=positive, nargs="?", default=10_000)
+    parser.add_argument("new", type=positive, nargs="?", default=1_000)
     parser.add_argument("--profile", action="store_true", help="show each stage's functions")
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:

@@ -21,6 +21,7 @@ from dagster._core.definitions.partitions.subset import DefaultPartitionsSubset
 from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from sqlalchemy import create_engine, make_url, text
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.processes import Dagster, running_dagster
 from extraction_pipeline.installation.stack import local_stack
@@ -204,7 +205,7 @@ def _seconds(dagster: Dagster, question: str, asset: AssetKey | None) -> float:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("documents", type=int, nargs="?", default=10_000)
+    parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     parser.add_argument("--serve", action="store_true", help="leave the UI running")
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import select
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.watch import Stage, Watch, report
@@ -80,8 +81,8 @@ def _stretch(server: Path, count: int, megabytes: int) -> None:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("megabytes", type=int, nargs="?", default=1024)
-    parser.add_argument("documents", type=int, nargs="?", default=1000)
+    parser.add_argument("megabytes", type=positive, nargs="?", default=1024)
+    parser.add_argument("documents", type=positive, nargs="?", default=1000)
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
         stages = measure(arguments.megabytes, arguments.documents, Path(folder))

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection, text
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import COLLECTION, write_documents
 from extraction_pipeline.installation.session import driving
@@ -82,7 +83,7 @@ def measure(count: int, root: Path) -> tuple[list[list[str | int | float | None]
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("documents", type=int, nargs="?", default=2000)
+    parser.add_argument("documents", type=positive, nargs="?", default=2000)
     count = parser.parse_args().documents
     with TemporaryDirectory(prefix="extraction-sizes-") as folder:
         grown, stored, sessions = measure(count, Path(folder))

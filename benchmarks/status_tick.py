@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from dagster import DagsterInstance
 from sqlalchemy import text
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import COLLECTION, write_documents
 from benchmarks.unreliable_relay import Mood, unreliable_relay
@@ -75,7 +76,7 @@ def all_due(pipeline: Pipeline) -> None:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("jobs", type=int, nargs="?", default=200)
+    parser.add_argument("jobs", type=positive, nargs="?", default=200)
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
         rows = measure(arguments.jobs, Path(folder))

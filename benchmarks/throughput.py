@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 import orjson
 from sqlalchemy import select
 
+from benchmarks.arguments import positive
 from benchmarks.crew import Crew, crew
 from benchmarks.ending import ended_in_order
 from benchmarks.synthetic import bench, write_documents
@@ -127,9 +128,11 @@ def _jobs_in(pipeline: Pipeline, state: JobState) -> list[int]:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("documents", type=int, nargs="?", default=10_000)
+    parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--workers", type=int, default=1, help="processes that share the stages")
+    parser.add_argument(
+        "--workers", type=positive, default=1, help="processes that share the stages"
+    )
     parser.add_argument("--profile", action="store_true", help="show each stage's functions")
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:

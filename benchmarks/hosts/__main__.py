@@ -20,6 +20,7 @@ from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.hosts.network import enter, network
 from benchmarks.hosts.services import Services
@@ -32,10 +33,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--workers", type=int, action="append", help="how many; may be repeated")
-    parser.add_argument("--documents", type=int, default=2000)
-    parser.add_argument("--parts", type=int, default=8, help="runs that read the source")
-    parser.add_argument("--jobs", type=int, default=8, help="batch jobs, each collected by a run")
+    parser.add_argument(
+        "--workers", type=positive, action="append", help="how many; may be repeated"
+    )
+    parser.add_argument("--documents", type=positive, default=2000)
+    parser.add_argument("--parts", type=positive, default=8, help="runs that read the source")
+    parser.add_argument(
+        "--jobs", type=positive, default=8, help="batch jobs, each collected by a run"
+    )
     parser.add_argument("--cores", type=float, default=0.25, help="of each worker host; 0: any")
     parser.add_argument("--lose", action="store_true", help="cut one off and kill one, of each")
     parser.add_argument("--keep", type=Path, help="an empty folder to keep logs in")

@@ -35,6 +35,7 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
+from benchmarks.arguments import positive
 from benchmarks.ending import ended_in_order
 from benchmarks.others.environments import NotInstalled, Tool, python_of
 from benchmarks.others.programs.settings import Fair
@@ -87,8 +88,8 @@ def main() -> None:
         "trouble", nargs="*", metavar="trouble", help=f"{', '.join(names)}; or none"
     )
     parser.add_argument("--documents", type=int, default=1000, help="0 leaves the first table out")
-    parser.add_argument("--batch-size", type=int, help="requests in a job; all, if not given")
-    parser.add_argument("--poll", type=int, default=1, help="seconds between two polls")
+    parser.add_argument("--batch-size", type=positive, help="requests in a job; all, if not given")
+    parser.add_argument("--poll", type=positive, default=1, help="seconds between two polls")
     parser.add_argument(
         "--environments", type=Path, help="folder that is kept; else a temporary one"
     )

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from uuid import uuid4
 
@@ -65,10 +66,11 @@ def plain_text(record: PlainRecord, origin: Origin, timestamp: float) -> str:
         "user_message": message,
     }
     if all(isinstance(one, str) or _is_ordinary(one) for one in record.metadata.values()):
-        written = orjson.dumps(packed)
-        # Dagster writes ASCII, which a database of any encoding can hold.
-        if written.isascii():
-            return written.decode()
+        with suppress(orjson.JSONEncodeError):  # half of a character, which JSON's escapes can tell
+            written = orjson.dumps(packed)
+            # Dagster writes ASCII, which a database of any encoding can hold.
+            if written.isascii():
+                return written.decode()
     return json.dumps(packed)
 
 

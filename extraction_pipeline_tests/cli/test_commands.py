@@ -228,7 +228,12 @@ def test_every_command_shows_an_example() -> None:
 
 
 def test_an_interrupted_demo_goes_on_where_it_was(terminal: Terminal, tmp_path: Path) -> None:
-    environment = terminal.environment(EXTRACTION_HOME=str(tmp_path / "home"))
+    # In the middle of the create call nobody knows what becomes of it, and that is waited for.
+    surroundings = {
+        "EXTRACTION_HOME": str(tmp_path / "home"),
+        "EXTRACTION_RESOLVE_GRACE_SECONDS": "0",
+    }
+    environment = terminal.environment(**surroundings)
     process = subprocess.Popen(
         [sys.executable, "-m", "extraction_pipeline.cli", "demo", "--corpus", "corpus", "--json"],
         cwd=terminal.folder,
@@ -246,8 +251,6 @@ def test_an_interrupted_demo_goes_on_where_it_was(terminal: Terminal, tmp_path: 
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (0, 130), errors
     assert "Traceback" not in errors
-    again = terminal.type(
-        "demo", "--corpus", "corpus", "--json", EXTRACTION_HOME=str(tmp_path / "home")
-    )
+    again = terminal.type("demo", "--corpus", "corpus", "--json", **surroundings)
     counts = orjson.loads(again.stdout)["collections"]["letters"]
     assert (counts["published"], counts["waiting"]) == (4, 0)

@@ -84,6 +84,7 @@ METADATA: dict[str, RawMetadataValue] = {
 
 PLAIN: dict[str, Plain] = {
     "text": "a word \\ with\ttab",
+    "half of a character": "\ud83d",
     "number": 3,
     "share": 0.5,
     "time": datetime(2026, 1, 2, 3, 4, 5, 678901, UTC),
