@@ -30,6 +30,7 @@ from dagster_celery.app import app
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_k8s import K8sRunLauncher
 from dagster_webserver.cli import create_dagster_webserver_cli
+from sqlalchemy.pool import QueuePool
 
 from extraction_pipeline.cli.group import commands as extraction_pipeline
 from extraction_pipeline.dagster_storage.engines import CONNECTIONS_AT_MOST
@@ -49,6 +50,7 @@ EXAMPLE = dict(
     for line in (DEPLOY / "compose" / "settings.env.example").read_text().splitlines()
     if line and not line.startswith("#")
 )
+PRODUCTION = (ROOT / "docs" / "production.md").read_text()
 FILES = [path for path in DEPLOY.rglob("*") if path.is_file()]
 
 OTHERS = frozenset(
@@ -85,7 +87,7 @@ CHART: Mapping[str, frozenset[str]] = {
     "dagsterWebserver": frozenset(
         {
             *("replicaCount", "image", "enableReadOnly", "env", "envConfigMaps", "envSecrets"),
-            *("volumes", "volumeMounts"),
+            *("volumes", "volumeMounts", "dbPoolMaxOverflow"),
         }
     ),
     "dagsterDaemon": frozenset(
@@ -199,21 +201,54 @@ def test_the_services_are_those_of_production() -> None:
 
 
 def test_the_server_has_the_connections_that_are_stated() -> None:
-    stated = dict(
-        re.findall(r"^\| ([a-z ]+) \| (\d+) \|", (ROOT / "docs/production.md").read_text(), re.M)
-    )
-    overflow = {
-        words[words.index("--db-pool-max-overflow") + 1]
-        for one in _ours().values()
-        if "dagster-webserver" in (words := list(map(str, one["command"])))
-    }
-    assert {3 * (1 + int(one)) for one in overflow} == {int(stated["webserver"])}
+    stated = _stated_connections()
     assert int(stated["daemon"]) == CONNECTIONS_AT_MOST
     assert int(stated["webhook receiver"]) == CONNECTIONS
     here = {"run worker": 20, "webserver": 2, "code server": 1, "daemon": 1, "webhook receiver": 2}
     most = re.search(r"max_connections=(\d+)", str(COMPOSE["services"]["postgres"]["command"]))
     assert most is not None
-    assert sum(count * int(stated[kind]) for kind, count in here.items()) < int(most[1])
+    total = sum(count * int(stated[kind]) for kind, count in here.items())
+    assert total < int(most[1])
+    assert f"= {total}, so\n`max_connections = {most[1]}`" in PRODUCTION
+    larger = sum(count * int(stated[kind]) for kind, count in {**here, "run worker": 32}.items())
+    runs = yaml.safe_load(INSTANCES["kubernetes"].read_text())["concurrency"]["runs"]
+    assert runs["max_concurrent_runs"] == 32
+    assert f"= {larger}, so" in (ROOT / "docs" / "ten_million.md").read_text()
+
+
+def test_a_webserver_opens_the_connections_that_are_stated(
+    surroundings: None, tmp_path: Path
+) -> None:
+    overflow = {
+        int(words[words.index("--db-pool-max-overflow") + 1])
+        for one in _ours().values()
+        if "dagster-webserver" in (words := list(map(str, one["command"])))
+    }
+    assert overflow == {VALUES["dagsterWebserver"]["dbPoolMaxOverflow"]}
+    rest = yaml.safe_load(INSTANCES["compose"].read_text())
+    del rest["run_launcher"]
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(rest))
+    with DagsterInstance.from_config(str(tmp_path)) as instance:
+        first = _pool(instance.run_storage)
+        instance.optimize_for_webserver(15000, 3600, overflow.pop())
+        storages = (instance.run_storage, instance.event_log_storage, instance.schedule_storage)
+        pools = [_pool(one) for one in storages]
+        assert len({id(one) for one in (first, *pools)}) == 4
+        # What it had opened before it was told that it is a webserver would stay open.
+        assert first.checkedin() + first.checkedout() == 0
+        most = sum(pool.size() + pool._max_overflow for pool in pools)
+    assert most == int(_stated_connections()["webserver"])
+
+
+def _pool(storage: Any) -> QueuePool:
+    pool = getattr(storage, "_storage", storage)._engine.pool
+    assert isinstance(pool, QueuePool)
+    return pool
+
+
+def _stated_connections() -> dict[str, str]:
+    """How many connections the page says that a process of each kind opens at most."""
+    return dict(re.findall(r"^\| ([a-z ]+) \| (\d+) \|", PRODUCTION, re.M))
 
 
 def test_runs_wait_in_the_queue_and_not_at_the_broker() -> None:
