@@ -322,6 +322,10 @@ def test_a_first_try_has_collections_and_a_provider_and_yours_are_mounted() -> N
     told = (DEPLOY / "compose" / "settings.env.example").read_text()
     for place in ("EXTRACTION_COLLECTIONS=/etc/extraction/collections", "below /srv/documents"):
         assert place in told
+    # How a first try becomes production is said where it is started, and on the page.
+    for path in (DEPLOY / "compose" / "compose.yaml", ROOT / "docs" / "production.md"):
+        assert f"--scale {TRIAL}=0" in path.read_text(), path
+    assert not any(TRIAL in str(one.get("depends_on")) for one in COMPOSE["services"].values())
 
 
 def test_each_container_gets_the_secrets_that_it_needs_alone() -> None:
