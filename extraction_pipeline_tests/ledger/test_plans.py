@@ -80,7 +80,7 @@ def register(connection: Connection, first: int, last: int) -> None:
 
 
 def rows_read(connection: Connection) -> int:
-    """Rows of our tables that this session's transactions have read one after the other."""
+    """Rows of our tables that the transaction of this connection has read one after the other."""
     return int(
         connection.execute(
             text("""
