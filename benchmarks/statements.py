@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy import Connection, NullPool, create_engine, text
 
 GLANCE = 0.02
 """Seconds between two looks."""
@@ -24,20 +24,33 @@ ACTIVE = text(r"""
 def busy_statements(database_url: str, say: Callable[[str], None]) -> Iterator[None]:
     """Say after a block for how many seconds which statements were seen, the longest first."""
     seen: Counter[str] = Counter()
+
+    def look(connection: Connection) -> None:
+        seen.update(connection.execute(ACTIVE, {"beginning": BEGINNING}).scalars())
+
+    with looking(database_url, GLANCE, look):
+        yield
+    for statement, count in seen.most_common(SHOWN):
+        say(f"{count * GLANCE:8.2f} s  {statement}")
+
+
+@contextmanager
+def looking(
+    database_url: str, seconds: float, look: Callable[[Connection], None]
+) -> Iterator[None]:
+    """During a block take a look every so many seconds, over a connection of its own."""
     ended = threading.Event()
 
-    def look() -> None:
+    def until_ended() -> None:
         engine = create_engine(database_url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            while not ended.wait(GLANCE):
-                seen.update(connection.execute(ACTIVE, {"beginning": BEGINNING}).scalars())
+            while not ended.wait(seconds):
+                look(connection)
 
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
+    thread = threading.Thread(target=until_ended, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        looking.join()
-    for statement, count in seen.most_common(SHOWN):
-        say(f"{count * GLANCE:8.2f} s  {statement}")
+        thread.join()

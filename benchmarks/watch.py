@@ -7,7 +7,6 @@ Memory and CPU are those of Linux's /proc.
 import cProfile
 import os
 import pstats
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy import Connection, text
 
-from benchmarks.statements import busy_statements
+from benchmarks.statements import busy_statements, looking
 from extraction_pipeline.reports.table import render_table
 
 READER = "reader_child"
@@ -92,24 +91,13 @@ class Watch:
     @contextmanager
     def counting_connections(self) -> Iterator[None]:
         """Count the open connections to the database every now and then, from one of its own."""
-        ended = threading.Event()
 
-        def count() -> None:
-            engine = create_engine(
-                self.database_url, poolclass=NullPool, isolation_level="AUTOCOMMIT"
-            )
-            with engine.connect() as connection:
-                while not ended.wait(GLANCE):
-                    found = connection.execute(OTHERS).scalar_one()
-                    self.connections = max(self.connections, int(found))
+        def count(connection: Connection) -> None:
+            found = connection.execute(OTHERS).scalar_one()
+            self.connections = max(self.connections, int(found))
 
-        counter = threading.Thread(target=count, daemon=True)
-        counter.start()
-        try:
+        with looking(self.database_url, GLANCE, count):
             yield
-        finally:
-            ended.set()
-            counter.join()
 
 
 def processes() -> list[psutil.Process]:
