@@ -5,19 +5,19 @@ event, a thousand times over what a look at one of them costs, so the stored JSO
 an event of any other form is read by Dagster itself.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from itertools import islice
+from typing import Any
 
 import orjson
 from dagster import AssetKey, AssetMaterialization, DagsterEventType, DagsterInstance, EventLogEntry
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._serdes import deserialize_value
-from sqlalchemy import ARRAY, Text, any_, literal, select
+from sqlalchemy import ARRAY, ColumnElement, Row, Select, Text, any_, literal, select
 
 from extraction_pipeline.ledger.stages import Stage
 
-CHUNK = 1000
 PARTITIONS_AT_ONCE = 5000
 
 CONTENT_NAMED = {
@@ -38,23 +38,9 @@ def recorded_partitions(
     instance: DagsterInstance, collection: str, stage: Stage, partitions: Collection[str]
 ) -> set[str]:
     """Those of these partitions that have a record, as Dagster's own questions find them."""
-    storage, asset = instance.event_log_storage, asset_of(collection, stage)
-    assert isinstance(storage, SqlEventLogStorage)
-    event = SqlEventLogStorageTable.c
-    wiped = storage._get_assets_details([asset])
-    found: set[str] = set()
-    remaining = iter(partitions)
-    while chunk := list(islice(remaining, PARTITIONS_AT_ONCE)):
-        # As one value: a thousand of them cost more to write down than to look up.
-        asked = select(event.partition).where(
-            event.asset_key == asset.to_string(),
-            event.dagster_event_type == DagsterEventType.ASSET_MATERIALIZATION.value,
-            event.partition == any_(literal(chunk, ARRAY(Text))),
-        )
-        query = storage._add_assets_wipe_filter_to_query(asked.distinct(), wiped, [asset])
-        with storage.index_connection() as connection:
-            found.update(connection.execute(query).scalars())
-    return found
+    wanted = select(SqlEventLogStorageTable.c.partition).distinct()
+    rows = _records_of(instance, asset_of(collection, stage), partitions, wanted)
+    return {row.partition for row in rows}
 
 
 def recorded_contents(
@@ -62,16 +48,14 @@ def recorded_contents(
 ) -> dict[str, str | None]:
     """What the last record of each of these partitions names as its content; those without a
     record are left out."""
-    storage = instance.event_log_storage
-    assert isinstance(storage, SqlEventLogStorage)
     event = SqlEventLogStorageTable.c
-    said: dict[str, str | None] = {}
-    for latest in _latest(instance, asset_of(collection, stage), partitions):
-        wanted = select(event.partition, event.event).where(event.id.in_(list(latest.values())))
-        with storage.index_connection() as connection:
-            rows = connection.execute(wanted).all()
-        said.update((row.partition, named_in(row.event, CONTENT_NAMED[stage])) for row in rows)
-    return said
+    last = select(event.partition, event.event).distinct(event.partition)
+    in_order = (event.partition, event.id.desc())
+    label = CONTENT_NAMED[stage]
+    return {
+        row.partition: named_in(row.event, label)
+        for row in _records_of(instance, asset_of(collection, stage), partitions, last, *in_order)
+    }
 
 
 def named_in(event: str, label: str) -> str | None:
@@ -96,14 +80,26 @@ def _materialization(event: str) -> AssetMaterialization:
     return found
 
 
-def _latest(
-    instance: DagsterInstance, asset: AssetKey, partitions: Collection[str]
-) -> Iterator[Mapping[str, int]]:
-    """The storage ids of the last records of these partitions, a thousand at a time."""
+def _records_of(
+    instance: DagsterInstance,
+    asset: AssetKey,
+    partitions: Collection[str],
+    wanted: Select[Any],
+    *in_order: ColumnElement[Any],
+) -> Iterator[Row[Any]]:
+    """What is wanted of the records of these partitions that were not wiped."""
+    storage = instance.event_log_storage
+    assert isinstance(storage, SqlEventLogStorage)
+    event = SqlEventLogStorageTable.c
+    wiped = storage._get_assets_details([asset])
     remaining = iter(partitions)
-    while chunk := set(islice(remaining, CHUNK)):
-        latest = instance.event_log_storage.get_latest_storage_id_by_partition(
-            asset, DagsterEventType.ASSET_MATERIALIZATION, chunk
+    while chunk := list(islice(remaining, PARTITIONS_AT_ONCE)):
+        # As one value: a thousand of them cost more to write down than to look up.
+        asked = wanted.where(
+            event.asset_key == asset.to_string(),
+            event.dagster_event_type == DagsterEventType.ASSET_MATERIALIZATION.value,
+            event.partition == any_(literal(chunk, ARRAY(Text))),
         )
-        if latest:
-            yield latest
+        query = storage._add_assets_wipe_filter_to_query(asked, wiped, [asset])
+        with storage.index_connection() as connection:
+            yield from connection.execute(query.order_by(*in_order))
