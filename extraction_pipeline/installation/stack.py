@@ -96,8 +96,8 @@ def dagster_home(home: Path) -> Path:
             write_instance_file(folder)
     except OSError as error:
         raise ConfigurationError(
-            f"Dagster's folder {folder} cannot be written: {error.strerror}.",
-            remedy="Set DAGSTER_HOME, or EXTRACTION_HOME, to a folder that can.",
+            f"Dagster's folder cannot be used: {error.filename or folder}: {error.strerror}.",
+            remedy="Mend it, or set DAGSTER_HOME, or EXTRACTION_HOME, to another folder.",
         ) from None
     os.environ["DAGSTER_HOME"] = str(folder)
     return folder
