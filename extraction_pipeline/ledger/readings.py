@@ -21,10 +21,12 @@ LATE = """(j.state IN ('failed', 'published') AND j.failure_code = 'given_up'
 
 @dataclass(frozen=True)
 class DueReading:
-    """A job to be read, and how many jobs of its provider are being waited for."""
+    """A job to be read, how many jobs of its provider are being waited for, and whether the last
+    reading of one of these has failed."""
 
     job: jobs.JobRow
     open_jobs: int
+    failing: bool
 
 
 def due_readings(
@@ -52,10 +54,11 @@ def due_readings(
                                               ORDER BY turn, due_at, id) AS place
                 FROM due
             ), waited_for AS (
-                SELECT provider, count(*) AS open FROM extraction.batch_jobs
-                WHERE state = 'submitted' GROUP BY provider
+                SELECT provider, count(*) AS open, bool_or(trouble_count > 0) AS failing
+                FROM extraction.batch_jobs WHERE state = 'submitted' GROUP BY provider
             )
-            SELECT {jobs.COLUMNS}, coalesce(w.open, 1) AS open_jobs {jobs.FROM}
+            SELECT {jobs.COLUMNS}, coalesce(w.open, 1) AS open_jobs,
+                   coalesce(w.failing, false) AS failing {jobs.FROM}
             JOIN placed p ON p.id = j.id
             LEFT JOIN waited_for w ON w.provider = j.provider
             WHERE p.place <= :most
@@ -67,7 +70,7 @@ def due_readings(
             "versions": None if versions is None else list(versions),
         },
     )
-    return [DueReading(jobs.job_of_row(row), row.open_jobs) for row in rows]
+    return [DueReading(jobs.job_of_row(row), row.open_jobs, row.failing) for row in rows]
 
 
 def postpone(

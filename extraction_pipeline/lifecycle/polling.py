@@ -161,7 +161,8 @@ def poll_due(
     waiting: dict[str, deque[readings.DueReading]] = {}
     for one in due:
         waiting.setdefault(one.job.provider, deque()).append(one)
-    used = {one: (slow, 0.0) for one, slow in _turns.order(waiting).items()}
+    failing = {provider: some[0].failing for provider, some in waiting.items()}
+    used = {one: (slow, 0.0) for one, slow in _turns.order(failing).items()}
     found: list[Reading] = []
     while used and (began := time.monotonic()) < until:
         provider = min(used, key=used.__getitem__)

@@ -1,12 +1,13 @@
 """Whose turn it is: a provider that lets callers wait does not keep the others from theirs.
 
 A reading that is never answered takes longer than all the time that a tick has. What a provider
-took last is remembered in the process, for the ticks that follow; after a start nobody is known to
-be slow, and each costs one tick at most.
+took last is remembered in the process, for the ticks that follow. Of a process that has just
+started the ledger knows who could not be read by the one before: that one waits too. So only a
+provider that begins to hang now costs the others a tick.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
@@ -36,13 +37,18 @@ class Turns:
         with self._lock:
             self._last[provider] = _Last(seconds, self._now())
 
-    def order(self, providers: Iterable[str]) -> dict[str, bool]:
+    def order(self, providers: Mapping[str, bool]) -> dict[str, bool]:
         """These providers, each with whether it is slow: the quick before the slow, and of each the
-        longest unread first."""
+        longest unread first. They come with whether the ledger has readings of them that failed:
+        one that was never read here counts as slow then, as if from now on."""
         never = _Last(0.0, float("-inf"))
         with self._lock:
+            now = self._now()
+            for name, failing in providers.items():
+                if failing and name not in self._last:
+                    self._last[name] = _Last(SLOW_SECONDS, now)
             last = {one: self._last.get(one, never) for one in providers}
-            since = self._now() - LEFT_OUT_SECONDS
+            since = now - LEFT_OUT_SECONDS
         slow = {
             name: one.seconds >= SLOW_SECONDS and one.ended > since for name, one in last.items()
         }

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from extraction_pipeline.ledger.states import JobState
+from extraction_pipeline.lifecycle import polling
 from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
 from extraction_pipeline.lifecycle.polling import poll, poll_due
+from extraction_pipeline.lifecycle.turns import Turns
 from extraction_pipeline.providers.base import BatchProvider, ProviderLimits
 from extraction_pipeline.providers.endpoint import ProviderEndpoint
 from extraction_pipeline.providers.names import ProviderName
@@ -139,8 +141,13 @@ def test_a_job_that_cannot_be_polled_does_not_starve_the_rest(
     assert time.monotonic() - start < 8
 
 
+@pytest.mark.parametrize("begun_anew", [False, True], ids=["one process", "a start between"])
 def test_a_provider_that_never_answers_costs_the_others_one_tick(
-    driven: Driven, workplace: Workplace, proxy: Proxy
+    driven: Driven,
+    workplace: Workplace,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    begun_anew: bool,
 ) -> None:
     """A call that is waited for longer than all of a tick took each tick for itself, for as many
     ticks as it had jobs."""
@@ -163,7 +170,10 @@ def test_a_provider_that_never_answers_costs_the_others_one_tick(
 
     pipeline = replace(driven.pipeline, provider=provider)
     driven.later(1)
+    monkeypatch.setattr(polling, "_turns", Turns())
     assert [one.ended for one in poll_due(pipeline, ACTOR, 10, seconds=0.5)] == [False]
+    if begun_anew:
+        monkeypatch.setattr(polling, "_turns", Turns())
     second = poll_due(pipeline, ACTOR, 10, seconds=0.5)
     assert [one.ended for one in second] == [True, True, True, False]
     assert {driven.job(job).state for job in fine} == {JobState.ENDED}
