@@ -111,7 +111,9 @@ class Settings(BaseSettings):
         description="Seconds that a create call which carries its payload may last.",
     )
     poll_timeout: Seconds = Field(
-        default=5.0, description="Seconds to wait for a small reading, such as a status."
+        default=5.0,
+        description="Seconds to wait for a small reading, such as a status, and at most for its "
+        "connection.",
     )
 
     limits: Annotated[dict[ProviderName, AccountLimits], NoDecode] = Field(

@@ -270,11 +270,12 @@ class HttpClient:
         **arguments: Any,
     ) -> requests.Response:
         endpoint = self._endpoint
+        connect = endpoint.connect_timeout
         try:
             return session.request(
                 method,
                 endpoint.base_url + path,
-                timeout=(endpoint.connect_timeout, seconds or endpoint.read_timeout),
+                timeout=(min(connect, seconds or connect), seconds or endpoint.read_timeout),
                 allow_redirects=False,
                 stream=True,
                 **arguments,

@@ -5,7 +5,9 @@ import json
 import socket
 import ssl
 import subprocess
-from contextlib import closing
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
@@ -125,21 +127,37 @@ def test_a_name_that_does_not_resolve_proves_that_nothing_was_sent(monkeypatch):
         create("http://provider.invalid/v1")
 
 
-def test_a_connect_time_out_proves_that_nothing_was_sent():
-    with closing(socket.socket()) as full:
+@contextmanager
+def full_server() -> Iterator[str]:
+    """The URL of a server whose kernel leaves every connection without an answer."""
+    with closing(socket.socket()) as full, ExitStack() as fillers:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         port = full.getsockname()[1]
-        fillers = [socket.socket() for _ in range(4)]
-        try:
-            for filler in fillers:  # the kernel leaves further connects without an answer
-                filler.setblocking(False)
-                filler.connect_ex(("127.0.0.1", port))
-            with pytest.raises(CallFailed, match="no connection within the time-out; nothing"):
-                create(f"http://127.0.0.1:{port}/v1", connect_timeout=0.3)
-        finally:
-            for filler in fillers:
-                filler.close()
+        for _ in range(4):
+            filler = fillers.enter_context(closing(socket.socket()))
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        yield f"http://127.0.0.1:{port}/v1"
+
+
+def test_a_connect_time_out_proves_that_nothing_was_sent():
+    with (
+        full_server() as url,
+        pytest.raises(CallFailed, match="no connection within the time-out; nothing"),
+    ):
+        create(url, connect_timeout=0.3)
+
+
+def test_a_small_reading_waits_no_longer_for_its_connection_than_for_its_answer():
+    """The time of a tick is made for that."""
+    begun = time.monotonic()
+    with (
+        full_server() as url,
+        pytest.raises(CallFailed, match="no connection within the time-out"),
+    ):
+        get(url, connect_timeout=5.0, read_timeout=0.3)
+    assert time.monotonic() - begun < 2
 
 
 def test_a_certificate_that_is_not_accepted_proves_that_nothing_was_sent(tmp_path):
