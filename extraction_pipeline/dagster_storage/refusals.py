@@ -4,6 +4,8 @@ Dagster makes a failed run of such an error, or loses it with the event that wou
 Whoever executes runs asks here why.
 """
 
+from collections.abc import Iterable
+
 from sqlalchemy.engine import ExceptionContext
 
 from extraction_pipeline.errors import LedgerError
@@ -14,14 +16,25 @@ _EXPECTED = "23"
 
 
 class Refusals:
-    """The last error of this process, until it is forgotten."""
+    """The errors of this process, of each kind the last, until they are forgotten."""
 
     def __init__(self) -> None:
         self.last: LedgerError | None = None
+        self._told: dict[str, LedgerError] = {}
 
     def forget(self) -> None:
         """What comes from here on is news."""
         self.last = None
+        self._told = {}
+
+    def behind(self, messages: Iterable[str]) -> LedgerError | None:
+        """The refusal that one of these messages tells of: those of an exception and of what led to
+        it, the last first. `None` where it has nothing to do with any."""
+        for message in messages:
+            for told, refusal in self._told.items():
+                if told in message:
+                    return refusal
+        return None
 
     def note(self, context: ExceptionContext) -> None:
         """Keep the cause of an error, and take the server's sentence from it: that can hold a
@@ -34,7 +47,7 @@ class Refusals:
         original.args = raised.args = (told,)
         if context.is_pre_ping or (code or "").startswith(_EXPECTED):
             return
-        self.last = lost_database(raised) or LedgerError(
+        self.last = self._told[told] = lost_database(raised) or LedgerError(
             f"The database refused a statement of Dagster's ({type(original).__name__}, code "
             f"{code or 'none'}).",
             remedy="The server's log says why; what was under way is repeated safely.",

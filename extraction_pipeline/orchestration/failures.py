@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from dagster import Failure
 
+from extraction_pipeline.dagster_storage.refusals import refusals
 from extraction_pipeline.errors import (
     DISK_FULL,
     ConfigurationError,
@@ -26,8 +27,8 @@ EXIT_CODE = "exit code"
 
 @contextmanager
 def one_line_failures() -> Iterator[None]:
-    """Turn an error of this project, and a database that Dagster's storage lost or a disk that is
-    full, into a `Failure` with its sentence.
+    """Turn an error of this project, and a database that Dagster's storage lost or was refused by
+    or a disk that is full, into a `Failure` with its sentence.
 
     Dagster may retry the step only where the database was away: everything else either works
     later by itself, through the status sensor, or needs a person.
@@ -37,7 +38,9 @@ def one_line_failures() -> Iterator[None]:
     except ExtractionPipelineError as error:
         raise _failure(error) from None
     except Exception as error:
-        outside = lost_database(error) or _full_disk(error)
+        outside = (
+            lost_database(error) or _full_disk(error) or refusals.behind(map(str, chain_of(error)))
+        )
         if outside is None:
             raise
         raise _failure(outside) from None

@@ -1,6 +1,6 @@
 """What became of a run that was executed in this process, as a person is told of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from dagster import (
     JsonMetadataValue,
     MetadataValue,
 )
+from dagster_shared.error import SerializableErrorInfo
 
 from extraction_pipeline.dagster_storage.refusals import refusals
 from extraction_pipeline.errors import ExtractionPipelineError
@@ -84,8 +85,7 @@ def failed(result: ExecuteInProcessResult) -> Failed | None:
         raise KeyboardInterrupt  # Dagster made a failed run of Ctrl-C
     for event in result.all_events:
         if event.is_step_failure:
-            failure = event.step_failure_data
-            said = failure.user_failure_data
+            said = event.step_failure_data.user_failure_data
             if said is not None and said.description:
                 return Failed(
                     said.description,
@@ -93,14 +93,13 @@ def failed(result: ExecuteInProcessResult) -> Failed | None:
                     NEEDS_PERSON in said.metadata,
                     _exit_code(said.metadata),
                 )
-            if refusals.last is not None:
-                break  # an event could not be written
-            error = failure.error
-            while error is not None and error.cause is not None:
-                error = error.cause
-            if error is not None:
-                return Failed(f"Run {result.run_id} failed: {error.message.strip()}")
-    if refusals.last is not None:
+        errors = list(_errors_of(event))
+        refusal = refusals.behind(error.message for error in errors)
+        if refusal is not None:
+            return Failed(str(refusal), exit_code=refusal.exit_code)
+        if errors:
+            return Failed(f"Run {result.run_id} failed: {errors[-1].message.strip()}")
+    if refusals.last is not None:  # what would have told of it could not be written
         return Failed(str(refusals.last), exit_code=refusals.last.exit_code)
     return Failed(f"Run {result.run_id} failed without a cause.")
 
@@ -111,14 +110,19 @@ def _exit_code(metadata: Mapping[str, MetadataValue[Any]]) -> int:
 
 
 def _was_interrupted(event: DagsterEvent) -> bool:
+    return any(
+        error.cls_name in ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
+        for error in _errors_of(event)
+    )
+
+
+def _errors_of(event: DagsterEvent) -> Iterator[SerializableErrorInfo]:
+    """The error that a step or run failed with, what it was raised from, and so on to the first."""
+    error = None
     if event.is_step_failure:
         error = event.step_failure_data.error
     elif event.is_run_failure:
         error = event.job_failure_data.error
-    else:
-        return False
     while error is not None:
-        if error.cls_name in ("DagsterExecutionInterruptedError", "KeyboardInterrupt"):
-            return True
-        error = error.cause
-    return False
+        yield error
+        error = error.cause or error.context
