@@ -51,10 +51,11 @@ class BulkEventLogStorage(PartitionStatusStorage):
 
     def store_event(self, event: EventLogEntry) -> None:
         """Store an event; a planned one of many partitions as one each."""
-        if _planned_subset(event) is None:
-            super().store_event(event)
-        else:
+        if event.dagster_event_type in IN_BULK:
+            # A single one as well, which else would pass those of an asset that are on their way.
             self._store(self._rows(event))
+        else:
+            super().store_event(event)
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """Store events in bulk where all are of a kind that can be."""

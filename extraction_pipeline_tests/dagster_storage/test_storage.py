@@ -54,9 +54,17 @@ def test_another_version_of_dagster_is_refused_in_one_line(
     assert "\n" not in str(told.value)
 
 
-def test_who_writes_later_has_the_higher_ids(instance: DagsterInstance, engine: Engine) -> None:
+@pytest.mark.parametrize("alone", [False, True], ids=["of many", "a single one"])
+def test_who_writes_later_has_the_higher_ids(
+    instance: DagsterInstance, engine: Engine, alone: bool
+) -> None:
     """Or who reads an asset's events after the last that it knows would never see the others."""
-    other = Thread(target=writing(instance, "later"))
+    later = AssetMaterialization(SENT, partition="later")
+    other = Thread(
+        target=(lambda: instance.report_runless_asset_event(later))
+        if alone
+        else writing(instance, "later")
+    )
     with engine.begin() as connection:
         hold_assets(connection, [SENT.to_string()])
         other.start()
