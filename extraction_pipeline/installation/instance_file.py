@@ -40,6 +40,14 @@ def write_instance_file(folder: Path) -> None:
         _replace(file, ours)
 
 
+def is_instance_file_of_ours(folder: Path) -> bool:
+    """Whether the instance file of a folder is that of this code, word for word, and readable."""
+    try:
+        return (folder / "dagster.yaml").read_bytes() == INSTANCE_FILE.read_bytes()
+    except OSError:
+        return False
+
+
 def _recorded(record: Path) -> frozenset[str]:
     content = record.read_bytes() if record.exists() else b""
     return frozenset(content.decode("ascii", "replace").split())

@@ -12,7 +12,10 @@ from extraction_pipeline.installation.embedded_postgres import (
     embedded_postgres,
     postgres_runs,
 )
-from extraction_pipeline.installation.instance_file import write_instance_file
+from extraction_pipeline.installation.instance_file import (
+    is_instance_file_of_ours,
+    write_instance_file,
+)
 from extraction_pipeline.installation.local_batch_server import (
     LocalBatchServer,
     batch_server_runs,
@@ -57,11 +60,14 @@ def local_stack(settings: Settings) -> Iterator[Settings]:
     """A database, a Dagster home, and, unless the environment names another, a batch server."""
     # Not above: what shows the ledger alone would wait for Dagster's import.
     from extraction_pipeline.installation.dagster_tables import make_dagster_tables
+    from extraction_pipeline.installation.usable_instance import require_usable_instance
 
     with database(settings) as ready, ExitStack() as stack:
-        dagster_home(settings.home)
+        folder = dagster_home(settings.home)
         assert ready.database_url is not None
         make_dagster_tables(ready.database_url.get_secret_value())
+        if not is_instance_file_of_ours(folder):
+            require_usable_instance(folder)
         if "local_base_url" not in settings.model_fields_set:
             base_url = stack.enter_context(local_batch_server(settings.home / BATCH_SERVER))
             os.environ["EXTRACTION_LOCAL_BASE_URL"] = base_url

@@ -1,0 +1,46 @@
+"""A slip in a `dagster.yaml` that a person wrote is told in one line, before Dagster meets it."""
+
+import re
+from pathlib import Path
+
+import yaml
+from dagster import DagsterInstance, DagsterInvalidConfigError
+from dagster._core.instance.ref import InstanceRef
+from dagster_shared.check import CheckError
+
+from extraction_pipeline.errors import ConfigurationError
+
+_UNSET = re.compile(r'environment variable "(\w+)" which is not set')
+_VALUES = (' Value "', " of original value", ". Expected", ", instead got", "\n")
+"""What begins the part of Dagster's sentence that shows what was written, or all that may be."""
+
+
+def require_usable_instance(folder: Path) -> None:
+    """Open the instance of this folder once. Raises `ConfigurationError`, which holds no value of
+    the file's, where Dagster cannot."""
+    try:
+        with DagsterInstance.from_ref(InstanceRef.from_dir(str(folder))):
+            return
+    except yaml.MarkedYAMLError as error:
+        place = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        fault = f"it is no YAML{place}"
+    except (yaml.YAMLError, UnicodeDecodeError):
+        fault = "it is no YAML in UTF-8"
+    except OSError as error:
+        fault = error.strerror or "it cannot be read"
+    except DagsterInvalidConfigError as error:
+        said = error.errors[0].message
+        unset = _UNSET.search(said)
+        fault = f"{unset.group(1)} is not set" if unset else _without_values(said)
+    except CheckError as error:
+        fault = _without_values(str(error).removeprefix("Failure condition: "))
+    raise ConfigurationError(
+        f"Dagster cannot use {folder / 'dagster.yaml'}: {fault}.",
+        remedy="Mend it; one that is deleted in the state folder is written anew.",
+    )
+
+
+def _without_values(sentence: str) -> str:
+    for beginning in _VALUES:
+        sentence = sentence.partition(beginning)[0]
+    return sentence.strip().rstrip(".")

@@ -1,0 +1,54 @@
+"""What a person got wrong in `dagster.yaml` is told in one line, without what was written there."""
+
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance
+
+from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.installation.instance_file import INSTANCE_FILE, is_instance_file_of_ours
+from extraction_pipeline.installation.usable_instance import require_usable_instance
+
+OURS = INSTANCE_FILE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("nux:\n  enabled: [word", "it is no YAML in line 2"),
+        ("nux:\n\tenabled: word", "it is no YAML in line 2"),
+        ("nux: word\xff", "it is no YAML in UTF-8"),
+        ("word", "to parse to dictionary"),
+        ("nix: word", 'Received unexpected config entry "nix" at the root'),
+        ("run_retries: {max_retries: word}", "Invalid scalar at path root:run_retries:max_retries"),
+        (OURS.replace("EXTRACTION_DATABASE_URL", "NOT_SET"), "NOT_SET is not set"),
+        (OURS.replace("env: EXTRACTION_DATABASE_URL", "other: word"), "at path root:postgres_url"),
+        (OURS.replace("class: Bulk", "class: Back"), "Couldn't find class BackPostgresStorage"),
+        (OURS.replace("module: extraction", "module: abstraction"), "Couldn't import module"),
+    ],
+)
+def test_a_slip_is_told_in_one_line(tmp_path: Path, written: str, told: str) -> None:
+    (tmp_path / "dagster.yaml").write_bytes(written.encode("latin-1"))
+    assert not is_instance_file_of_ours(tmp_path)
+    with pytest.raises(ConfigurationError) as error:
+        require_usable_instance(tmp_path)
+    said = str(error.value)
+    assert told in said
+    assert "word" not in said
+    assert "\n" not in said
+
+
+def test_one_that_dagster_can_use_is_fine(instance: DagsterInstance) -> None:
+    home = Path(instance.root_directory)
+    assert is_instance_file_of_ours(home)
+    with (home / "dagster.yaml").open("a") as file:
+        file.write("# of a person\n")
+    assert not is_instance_file_of_ours(home)
+    require_usable_instance(home)
+
+
+def test_what_cannot_be_read_is_no_file_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").mkdir()
+    assert not is_instance_file_of_ours(tmp_path)
+    with pytest.raises(ConfigurationError, match="Is a directory"):
+        require_usable_instance(tmp_path)
