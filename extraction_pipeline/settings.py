@@ -48,7 +48,8 @@ secret that was not found leaves it, must not lead there."""
 
 class Settings(BaseSettings):
     """Settings of one process. Field names in upper case after `EXTRACTION_` are the variables; an
-    empty one counts as not set, but for `NEVER_EMPTY`."""
+    empty one counts as not set, but for `NEVER_EMPTY`. Blanks and line breaks around a value, as a
+    secret read from a file has them, are no part of it."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -223,6 +224,15 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
         description="How far a webhook's time may be from now, either way.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: dict[str, object]) -> dict[str, object]:
+        values = {
+            name: value.strip() if isinstance(value, str) else value
+            for name, value in given.items()
+        }
+        return {name: value for name, value in values.items() if value != ""}
 
     @field_validator(
         "local_webhook_secret",

@@ -144,6 +144,20 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
     assert load_settings().database_url is None
 
 
+def test_blanks_around_a_value_are_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret that is read from a file mostly ends with a line break."""
+    monkeypatch.setenv("EXTRACTION_DATABASE_URL", "postgresql://user@host/name\n")
+    monkeypatch.setenv("OPENAI_API_KEY", " sk-key \n")
+    monkeypatch.setenv("EXTRACTION_LOCAL_BASE_URL", "http://127.0.0.1:9/v1\n")
+    monkeypatch.setenv("EXTRACTION_HOME", " \n")
+    settings = load_settings()
+    assert settings.database_url is not None and settings.openai_api_key is not None
+    assert settings.database_url.get_secret_value() == "postgresql://user@host/name"
+    assert settings.openai_api_key.get_secret_value() == "sk-key"
+    assert settings.local_base_url == "http://127.0.0.1:9/v1"
+    assert settings.home == Path(".extraction_pipeline").absolute()
+
+
 def test_a_variable_that_is_no_setting_is_told_with_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "letters.yaml").write_text("source: {path: '${EXTRACTION_WARD:-x}/letters'}\n")
     told = unknown_variables(

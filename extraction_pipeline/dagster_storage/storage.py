@@ -36,6 +36,7 @@ class BulkPostgresStorage(DagsterPostgresStorage):
         token_provider: Any = None,
     ) -> None:
         require_tested_versions()
+        postgres_url = postgres_url.strip()  # the line break of a secret that was read from a file
         engine = engine_of(postgres_url, token_provider)
         lacking = should_autocreate_tables and not _has_tables(engine)
         super().__init__(postgres_url, lacking, inst_data, token_provider)

@@ -54,6 +54,17 @@ def test_another_version_of_dagster_is_refused_in_one_line(
     assert "\n" not in str(told.value)
 
 
+def test_a_line_break_after_the_address_is_no_part_of_it(
+    instance: DagsterInstance, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = make_url(database_url)
+    monkeypatch.setenv("PGHOST", str(url.query["host"]))
+    ending_in_its_name = url.set(query={}).render_as_string(hide_password=False)
+    monkeypatch.setenv("EXTRACTION_DATABASE_URL", f"{ending_in_its_name}\n")
+    with DagsterInstance.from_config(instance.root_directory) as opened:
+        assert opened.get_runs_count() == 0
+
+
 @pytest.mark.parametrize("alone", [False, True], ids=["of many", "a single one"])
 def test_who_writes_later_has_the_higher_ids(
     instance: DagsterInstance, engine: Engine, alone: bool
