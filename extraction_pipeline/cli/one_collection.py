@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from extraction_pipeline.cli.environment import read_settings
+from extraction_pipeline.cli.listing import listing_command
 from extraction_pipeline.cli.output import counted, say
 from extraction_pipeline.cli.program import with_program
 from extraction_pipeline.cli.unread import unread_lines
@@ -62,9 +63,8 @@ def run_collection(collection: str, version: str | None, corpus: Path | None, *,
             f"{with_program(advise_stuck(StuckReason.HELD))}"
         )
     if stuck:
-        click.echo(
-            with_program("Which, why, and what to do: extraction-pipeline status --documents")
-        )
+        listing = listing_command([(declared, chosen.name)])
+        click.echo(f"Which, why, and what to do: {listing}")
     return 1 if stuck else 0
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from extraction_pipeline.cli.attention import attention_as_json, show_attention
 from extraction_pipeline.cli.environment import read_settings
+from extraction_pipeline.cli.listing import listing_command
 from extraction_pipeline.cli.program import with_program
 from extraction_pipeline.collections.collection import Collection, Identity
 from extraction_pipeline.errors import ConfigurationError
@@ -217,13 +218,9 @@ def _show(
                 _show_unreadable_revisions(connection, place, limit)
         for collection in collections:
             _show_unread(connection, collection, limit)
-    elif any(_undone(place.summary) for place in places):
-        click.echo(
-            with_program(
-                "\nWhich are not published, why, and what to do: "
-                "extraction-pipeline status --documents"
-            )
-        )
+    elif undone := [(one.collection, one.version) for one in places if _undone(one.summary)]:
+        command = listing_command(undone)
+        click.echo(f"\nWhich are not published, why, and what to do: {command}")
 
 
 def _undone(summary: CollectionSummary) -> int:

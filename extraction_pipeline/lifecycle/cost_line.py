@@ -30,5 +30,6 @@ def cost_line(
     if ceiling is not None:
         line += f"; its ceiling is {money(ceiling.amount, ceiling.currency)} ({ceiling.per.value})"
     if costs.unpriced:
-        line += f"; {costs.unpriced:,} answers or open jobs without a price"
+        what = "answer or open job" if costs.unpriced == 1 else "answers or open jobs"
+        line += f"; {costs.unpriced:,} {what} without a price"
     return f"{line}."

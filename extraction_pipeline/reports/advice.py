@@ -129,8 +129,9 @@ def advise(reason: Reason, ceiling: str | None = None) -> str:
                 f"{_NEW_VERSION}; {_MORE_ATTEMPTS}"
             )
         case DocumentStatus.FAILED:
+            # What a provider calls its failure stands behind a colon.
             return _FAILED.get(
-                said,
+                said.partition(":")[0],
                 "The provider refuses the request as it is: correct the model or its parameters "
                 f"{_NEW_VERSION}.",
             )

@@ -22,9 +22,12 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 def test_what_could_not_be_sent_is_said_and_is_no_success(tmp_path: Path) -> None:
     installation = Installation(tmp_path, 2, EXTRACTION_LOCAL_BASE_URL=NOWHERE)
-    done = installation.try_command("run", "--collection", "letters")
+    installation.declare_second_version()
+    run = ("run", "--collection", "letters", "--extraction-version", "v2")
+    done = installation.try_command(*run)
     assert done.returncode == 1
-    assert "letters at v1: nothing could be sent yet." in done.stdout
+    assert "letters at v2: nothing could be sent yet." in done.stdout
+    assert done.stdout.endswith(" status --documents --extraction-version v2\n")
     assert "2 documents, 0 published" in done.stdout
     assert f"/files at {NOWHERE}: no connection could be made" in done.stderr
     assert "Traceback" not in done.stderr

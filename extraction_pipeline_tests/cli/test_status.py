@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import inspect, make_url
 
 from extraction_pipeline.cli.group import commands
+from extraction_pipeline.cli.program import program
 from extraction_pipeline.documents.readable import UnreadableReason
 from extraction_pipeline.errors import CollectionError, ConfigurationError, LedgerError
 from extraction_pipeline.ledger import pauses
@@ -49,6 +50,11 @@ def typed(*words: str) -> Result:
     done = CliRunner().invoke(commands, ["status", *words])
     assert done.exit_code == 0, done.output
     return done
+
+
+def known(shown: str) -> str:
+    """What is shown, where a shell finds the program."""
+    return shown.replace(program(), "extraction-pipeline")
 
 
 def add_version(workplace: Workplace, name: str) -> None:
@@ -129,6 +135,9 @@ def test_every_version_that_was_used_is_shown(
     assert told["other_versions"]["v1"]["published"] == 2
     old = orjson.loads(typed("--json", "--extraction-version", "v1").stdout)
     assert old["collections"]["notes"]["version"] == "v1"
+    assert "what to do: extraction-pipeline status --documents\n" in known(typed().stdout)
+    other = known(typed("--extraction-version", "v3").stdout)
+    assert "what to do: extraction-pipeline status --documents --extraction-version v3\n" in other
     rows = typed().stdout.splitlines()[2:4]
     assert [row.split()[:2] for row in rows] == [["notes", "v2*"], ["notes", "v1"]]
     without_v1 = yaml.read_text().replace("  v1:", "  v4:")
@@ -251,6 +260,8 @@ def test_there_is_advice_for_every_reason() -> None:
     failed = {about(DocumentStatus.FAILED, outcome) for outcome in AnswerOutcome}
     assert "max_output_tokens" in about(DocumentStatus.FAILED, AnswerOutcome.TRUNCATED)
     assert "release_documents" in about(DocumentStatus.FAILED, "results_lost")
+    with_code = about(DocumentStatus.FAILED, f"{AnswerOutcome.ERRORED}:overloaded")
+    assert with_code == about(DocumentStatus.FAILED, AnswerOutcome.ERRORED)
     waiting = {about(DocumentStatus.WAITING, None, state) for state in JobState}
     for advice in (*unreadable, *failed, *waiting, about(DocumentStatus.INVALID, "invalid_schema")):
         assert advice.endswith(".")
