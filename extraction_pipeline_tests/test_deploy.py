@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 import click
 import pytest
+import requests
 import yaml
 from celery.bin.celery import celery
 from dagster import DagsterInstance, DefaultRunLauncher
@@ -34,6 +36,7 @@ from sqlalchemy.pool import QueuePool
 
 from extraction_pipeline.cli.group import commands as extraction_pipeline
 from extraction_pipeline.dagster_storage.engines import CONNECTIONS_AT_MOST
+from extraction_pipeline.documents.readable import ReadLimits
 from extraction_pipeline.installation.dagster_processes import MEMORY_KEPT
 from extraction_pipeline.orchestration.jobs import SOURCES, scan_documents
 from extraction_pipeline.settings import variables
@@ -87,7 +90,7 @@ CHART: Mapping[str, frozenset[str]] = {
     "dagsterWebserver": frozenset(
         {
             *("replicaCount", "image", "enableReadOnly", "env", "envConfigMaps", "envSecrets"),
-            *("volumes", "volumeMounts", "dbPoolMaxOverflow"),
+            *("volumes", "volumeMounts", "dbPoolMaxOverflow", "service", "readinessProbe"),
         }
     ),
     "dagsterDaemon": frozenset(
@@ -290,6 +293,18 @@ def test_the_values_are_keys_of_the_chart() -> None:
     assert f"--version {pinned[1]} " in (DEPLOY / "kubernetes" / "values.yaml").read_text()
 
 
+def test_a_pod_may_open_its_port_and_a_run_has_memory_for_a_parser() -> None:
+    webserver = VALUES["dagsterWebserver"]
+    port = webserver["service"]["port"]
+    assert port == webserver["readinessProbe"]["httpGet"]["port"]
+    assert port >= 1024, "the image's user is not root"
+    launcher = yaml.safe_load(INSTANCES["kubernetes"].read_text())["run_launcher"]["config"]
+    most = re.fullmatch(r"(\d+)Gi", launcher["resources"]["limits"]["memory"])
+    assert most is not None
+    worker = 400 * 1024**2
+    assert ReadLimits().memory_bytes + worker <= int(most[1]) * 1024**3
+
+
 def test_pods_of_the_chart_and_of_runs_agree() -> None:
     launcher = yaml.safe_load(INSTANCES["kubernetes"].read_text())["run_launcher"]["config"]
     (deployment,) = VALUES["dagster-user-deployments"]["deployments"]
@@ -328,6 +343,31 @@ def test_a_first_try_has_collections_and_a_provider_and_yours_are_mounted() -> N
     assert not any(TRIAL in str(one.get("depends_on")) for one in COMPOSE["services"].values())
 
 
+def test_the_batch_server_of_a_first_try_starts_and_asks_for_its_key(tmp_path: Path) -> None:
+    words = list(map(str, COMPOSE["services"][TRIAL]["command"]))
+    port = tmp_path / "port"
+    for option, value in (("--port", "0"), ("--state", str(tmp_path / "state"))):
+        words[words.index(option) + 1] = value
+    program = str(Path(sys.prefix) / "bin" / words[0])
+    process = subprocess.Popen(
+        [program, *words[1:], "--port-file", str(port)],
+        env={**_plain_environment(), "EXTRACTION_LOCAL_API_KEY": "a-word"},
+    )
+    try:
+        while not port.exists():
+            assert process.poll() is None, "it has ended"
+            time.sleep(0.05)
+        url = f"http://127.0.0.1:{port.read_text().strip()}/v1/batches"
+        answers = [
+            requests.get(url, headers={"Authorization": f"Bearer {word}"}, timeout=10).status_code
+            for word in ("a-word", "another")
+        ]
+        assert answers == [200, 401]
+    finally:
+        process.terminate()
+        process.wait()
+
+
 def test_each_container_gets_the_secrets_that_it_needs_alone() -> None:
     secret = re.compile("PASSWORD|KEY|SECRET|DATABASE_URL|ROOT_USER")
     needed = {
@@ -335,6 +375,7 @@ def test_each_container_gets_the_secrets_that_it_needs_alone() -> None:
         "store": {"MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"},
         "bucket": {"MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"}
         | {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"},
+        TRIAL: {"EXTRACTION_LOCAL_API_KEY"},
     }
     for name, service in COMPOSE["services"].items():
         given = service.get("environment", {})

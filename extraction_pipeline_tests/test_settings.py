@@ -176,6 +176,21 @@ def test_a_variable_that_is_no_setting_is_told_with_the_nearest(tmp_path: Path) 
     ]
 
 
+def test_what_kubernetes_tells_of_services_is_no_setting_that_was_misspelt(tmp_path: Path) -> None:
+    of_services = {
+        f"{service}_{end}": "10.0.0.7"
+        for service in ("EXTRACTION", "EXTRACTION_WEBHOOKS")
+        for end in (
+            *("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_GRPC", "PORT", "PORT_4266_TCP"),
+            *("PORT_4266_TCP_ADDR", "PORT_4266_TCP_PORT", "PORT_4266_TCP_PROTO"),
+        )
+    }
+    assert unknown_variables(of_services, [tmp_path]) == []
+    (told,) = unknown_variables({**of_services, "EXTRACTION_POLL": "5"}, [tmp_path])
+    assert "EXTRACTION_POLL is no setting" in told
+    assert unknown_variables({"EXTRACTION_PORT": "80"}, [tmp_path]), "there is no such service"
+
+
 @pytest.mark.parametrize(
     ("name", "variable"),
     [

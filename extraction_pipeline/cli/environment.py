@@ -1,6 +1,7 @@
 """The settings of a command, and a warning for each variable that none of them is."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -27,17 +28,34 @@ def read_settings() -> Settings:
     return settings
 
 
+_HOST = "_SERVICE_HOST"
+_OF_A_SERVICE = re.compile(
+    r"_SERVICE_(HOST|PORT(_\w+)?)|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?"
+)
+"""What Kubernetes writes behind the name of a service, into each pod beside it."""
+
+
 def unknown_variables(environ: Mapping[str, str], collections: Sequence[Path]) -> list[str]:
     """One line for each variable that begins like a setting and is neither one nor referred to by
     a YAML in the folders of collections."""
     known = variables() | OTHERS
+    services = [
+        name.removesuffix(_HOST)
+        for name in environ
+        if name.startswith(PREFIX) and name.endswith(_HOST)
+    ]
     strange = {name for name in environ if name.startswith(PREFIX)} - known
+    strange -= {one for one in strange if _is_of_a_service(one, services)}
     if strange:
         known |= set(_referred_to(collections))
     return [
         f"Warning: {name} is no setting and has no effect.{_meant(name, known)}"
         for name in sorted(strange - known)
     ]
+
+
+def _is_of_a_service(name: str, services: Iterable[str]) -> bool:
+    return any(name.startswith(one) and _OF_A_SERVICE.fullmatch(name, len(one)) for one in services)
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
