@@ -163,7 +163,9 @@ def tell(line: str) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("provider", choices=[name.value for name in BUILDERS])
     parser.add_argument("base_url")
     parser.add_argument("--model", default="rules-baseline")

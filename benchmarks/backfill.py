@@ -235,7 +235,9 @@ def _require_told(instance: DagsterInstance, pipeline: Pipeline, broken: int) ->
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     parser.add_argument("--scattered", type=int, default=0, help="so many single partitions")
     arguments = parser.parse_args()

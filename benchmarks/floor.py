@@ -187,7 +187,9 @@ def measure(count: int, root: Path) -> tuple[list[Stage], dict[str, dict[str, fl
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:

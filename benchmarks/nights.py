@@ -60,7 +60,9 @@ def _night(
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("standing", type=positive, nargs="?", default=10_000)
     parser.add_argument("new", type=positive, nargs="?", default=1_000)
     parser.add_argument("--profile", action="store_true", help="show each stage's functions")

@@ -204,7 +204,9 @@ def _seconds(dagster: Dagster, question: str, asset: AssetKey | None) -> float:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     parser.add_argument("--serve", action="store_true", help="leave the UI running")
     arguments = parser.parse_args()

@@ -80,7 +80,9 @@ def _stretch(server: Path, count: int, megabytes: int) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("megabytes", type=positive, nargs="?", default=1024)
     parser.add_argument("documents", type=positive, nargs="?", default=1000)
     arguments = parser.parse_args()

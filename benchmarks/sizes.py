@@ -82,7 +82,9 @@ def measure(count: int, root: Path) -> tuple[list[list[str | int | float | None]
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("documents", type=positive, nargs="?", default=2000)
     count = parser.parse_args().documents
     with TemporaryDirectory(prefix="extraction-sizes-") as folder:

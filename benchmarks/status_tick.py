@@ -75,7 +75,9 @@ def all_due(pipeline: Pipeline) -> None:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("jobs", type=positive, nargs="?", default=200)
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="extraction-benchmark-") as folder:

@@ -127,7 +127,9 @@ def _jobs_in(pipeline: Pipeline, state: JobState) -> list[int]:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument(

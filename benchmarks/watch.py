@@ -29,6 +29,8 @@ OTHERS = text("""
 """)
 GLANCE = 0.5
 """Seconds between counts of the connections."""
+LOOKS, PAUSE = 50, 0.02
+"""How often processes are looked at again when one was just ending, and after how many seconds."""
 PROFILED = 25
 """Lines of a profile that are shown."""
 
@@ -66,7 +68,7 @@ class Watch:
         """Time a block, with the peaks of memory set back before it."""
         for process in processes():
             _reset_peak(process)
-        before = _cpu()
+        before = cpu_seconds()
         profile = cProfile.Profile() if self.profiling else None
         started = time.perf_counter()
         if profile is None:
@@ -76,7 +78,7 @@ class Watch:
             with busy_statements(self.database_url, print), profile:
                 yield
         seconds = time.perf_counter() - started
-        cpu = {kind: spent - before.get(kind, 0.0) for kind, spent in _cpu().items()}
+        cpu = {kind: spent - before.get(kind, 0.0) for kind, spent in cpu_seconds().items()}
         memory: dict[str, float] = {}
         for process in processes():
             try:
@@ -118,19 +120,33 @@ def processes() -> list[psutil.Process]:
     return family
 
 
-def _cpu() -> dict[str, float]:
-    """CPU seconds that each kind of process has used so far, those that have ended with it."""
+def cpu_seconds() -> dict[str, float]:
+    """What each kind of process has used so far, those that have ended with it."""
+    spent, complete = _read_cpu()
+    for _ in range(LOOKS):
+        if complete:
+            break
+        time.sleep(PAUSE)
+        spent, complete = _read_cpu()
+    return spent
+
+
+def _read_cpu() -> tuple[dict[str, float], bool]:
+    """And whether all could be read: the seconds of one that is ending are nowhere until its parent
+    has taken them."""
     spent: dict[str, float] = {}
+    complete = True
     for process in processes():
         try:
             times, kind = process.cpu_times(), _kind(process)
         except psutil.Error:
+            complete = False
             continue
         spent[kind] = spent.get(kind, 0.0) + times.user + times.system
         if kind != "batch server":
             # Of children that have ended: sessions of the database, readers.
             spent[kind] += times.children_user + times.children_system
-    return spent
+    return spent, complete
 
 
 def _kind(process: psutil.Process) -> str:

@@ -20,7 +20,9 @@ from benchmarks.plain_script.subjects import Pipeline, PlainScript
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     names = [scenario.name for scenario in SCENARIOS]
     parser.add_argument("scenario", nargs="*", metavar="scenario", help=", ".join(names))
     asked = parser.parse_args().scenario or names
