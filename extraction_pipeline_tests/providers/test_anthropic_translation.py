@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from extraction_pipeline.providers.anthropic_translation import (
     decode_result,
@@ -16,7 +15,6 @@ from extraction_pipeline.providers.anthropic_translation import (
 )
 from extraction_pipeline.providers.anthropic_wire import WireBatch
 from extraction_pipeline.providers.base import (
-    AnswerOutcome,
     CallRecord,
     FailureKind,
     JobPhase,
@@ -26,6 +24,7 @@ from extraction_pipeline.providers.base import (
     ResultReference,
     UndecodableResult,
 )
+from extraction_pipeline_tests.providers.any_json import assert_has_an_outcome, json_with
 
 CALL = CallRecord(200, "req_1")
 URL = "https://elsewhere.example/v1/messages/batches/msgbatch_1/results"
@@ -282,22 +281,13 @@ def test_what_an_error_body_says(http, headers, body, code, kind):
     assert (reading.code, reading.kind) == (code, kind)
 
 
-NAMES = [
-    *("type", "message", "error", "content", "text", "input", "stop_reason", "usage"),
-    *("input_tokens", "stop_details", "explanation", "id", "model"),
-]
-KINDS = ["succeeded", "errored", "canceled", "expired", "text", "tool_use", "refusal"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(KINDS),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
-    ),
-    max_leaves=25,
+JSON = json_with(
+    "type message error content text input stop_reason usage input_tokens stop_details "
+    "explanation id model",
+    "succeeded errored canceled expired text tool_use refusal",
 )
 
 
 @given(JSON)
 def test_any_json_beside_a_custom_id_is_decoded_to_some_outcome(result):
-    decoded = decode_result(line(result))
-    assert decoded.outcome in AnswerOutcome
-    assert (decoded.text or "").encode() is not None
+    assert_has_an_outcome(decode_result(line(result)))

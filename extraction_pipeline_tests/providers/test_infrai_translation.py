@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from extraction_pipeline.providers.base import (
-    AnswerOutcome,
     CallRecord,
     FailureKind,
     JobPhase,
@@ -28,6 +26,7 @@ from extraction_pipeline.providers.infrai_translation import (
     status_within,
 )
 from extraction_pipeline.providers.infrai_wire import WireJob, read_data, read_items
+from extraction_pipeline_tests.providers.any_json import assert_has_an_outcome, json_with
 from extraction_pipeline_tests.providers.sample_request import (
     CUSTOM_ID,
     SCHEMA,
@@ -342,21 +341,12 @@ def test_the_request_id_is_in_the_envelope():
     assert request_id_within(b"<html>") is None
 
 
-NAMES = [
-    *("ok", "result", "error", "data", "body", "content", "choices", "message", "finish_reason"),
-    *("code", "usage", "prompt_tokens", "status", "status_code", "metadata", "model", "refusal"),
-]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
-    ),
-    max_leaves=25,
+JSON = json_with(
+    "ok result error data body content choices message finish_reason code usage "
+    "prompt_tokens status status_code metadata model refusal"
 )
 
 
 @given(JSON, JSON)
 def test_any_json_beside_an_id_is_decoded_to_some_outcome(result, error):
-    decoded = decode_result(item(result=result, error=error))
-    assert decoded.outcome in AnswerOutcome
-    assert (decoded.text or "").encode() is not None
+    assert_has_an_outcome(decode_result(item(result=result, error=error)))

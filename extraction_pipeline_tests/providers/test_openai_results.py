@@ -5,15 +5,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from extraction_pipeline.providers.base import (
-    AnswerOutcome,
-    UndecodableResult,
-)
-from extraction_pipeline.providers.openai_translation import (
-    decode_result,
-)
+from extraction_pipeline.providers.base import UndecodableResult
+from extraction_pipeline.providers.openai_translation import decode_result
+from extraction_pipeline_tests.providers.any_json import assert_has_an_outcome, json_with
 
 
 def completion(content="{}", finish="stop", **message) -> dict[str, Any]:
@@ -168,24 +163,15 @@ def test_line_separators_and_broken_unicode_in_an_answer():
     assert text == "x\ufffdy \U0001f600 z"
 
 
-NAMES = [
-    *("response", "error", "body", "choices", "message", "content", "status_code", "usage"),
-    *("finish_reason", "refusal", "code", "prompt_tokens", "text", "model"),
-]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
-    ),
-    max_leaves=25,
+JSON = json_with(
+    "response error body choices message content status_code usage finish_reason refusal "
+    "code prompt_tokens text model"
 )
 
 
 @given(JSON, JSON)
 def test_any_json_around_a_custom_id_is_decoded_to_some_outcome(response, error):
-    decoded = decode_result(result(response, error))
-    assert decoded.outcome in AnswerOutcome
-    assert (decoded.text or "").encode() is not None
+    assert_has_an_outcome(decode_result(result(response, error)))
 
 
 @given(JSON, JSON)
