@@ -44,6 +44,12 @@ TABLES = (
 STOP = "extraction.stop()"
 """The trigger function that a test may have left."""
 
+LOCK_HOLDERS_END = """
+    SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE l.locktype = 'advisory' AND d.datname = current_database() AND l.pid <> pg_backend_pid()
+"""
+"""Ends the connections that hold our locks in this database, as a network that is cut off does."""
+
 
 def emptied(url: str) -> None:
     """Delete all rows of the ledger: much cheaper than a database for each test."""

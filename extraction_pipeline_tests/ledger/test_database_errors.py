@@ -10,6 +10,7 @@ from sqlalchemy import Engine, make_url, text
 
 from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
 from extraction_pipeline.ledger.database import job_lock, open_engine
+from extraction_pipeline_tests.ledger.databases import LOCK_HOLDERS_END
 
 NAME = "Fictional Name.txt"
 INSERT = text(
@@ -171,13 +172,7 @@ def test_a_job_lock_that_went_with_its_session_does_not_hide_how_the_work_ended(
 ) -> None:
     with pytest.raises(ZeroDivisionError), job_lock(engine, 7):
         with engine.begin() as connection:
-            connection.execute(
-                text(
-                    "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d"
-                    " ON d.oid = l.database WHERE l.locktype = 'advisory'"
-                    " AND d.datname = current_database()"
-                )
-            )
+            connection.execute(text(LOCK_HOLDERS_END))
         raise ZeroDivisionError
     with job_lock(engine, 7) as held:
         assert held

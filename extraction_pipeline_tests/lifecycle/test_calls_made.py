@@ -9,6 +9,7 @@ from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import forward_then, forward_then_drop
 from extraction_pipeline_tests.faults.proxy import CREATE, Proxy
 from extraction_pipeline_tests.lifecycle.driving import Driven
+from extraction_pipeline_tests.lifecycle.lost_calls import waiting_job
 
 
 def told(driven: Driven, event: str) -> list[tuple[str, int | None]]:
@@ -42,10 +43,7 @@ def test_every_call_of_a_jobs_life_is_told_with_the_event_that_it_led_to(
 def test_a_call_without_an_answer_and_the_search_after_it_are_told(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(1)
-    proxy.plan(CREATE, forward_then_drop)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, forward_then_drop, documents=1)
     assert told(driven, "job_unresolved") == [("POST /files", 200), ("POST /batches", None)]
     assert driven.resolve(job_id).state is JobState.SUBMITTED
     assert told(driven, "job_adopted") == [("GET /files", 200), ("GET /batches", 200)]

@@ -13,6 +13,7 @@ from extraction_pipeline_tests.faults.actions import forward_then_drop
 from extraction_pipeline_tests.faults.proxy import CREATE, LIST, Fault, Proxy, rewritten
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 from extraction_pipeline_tests.lifecycle.limits import limited
+from extraction_pipeline_tests.lifecycle.lost_calls import waiting_job
 
 ONE_A_JOB = ProviderLimits(requests_per_job=1, bytes_per_job=1_000_000, result_retention_days=None)
 
@@ -59,10 +60,7 @@ def test_a_job_that_is_found_under_the_id_of_another_is_held(
     workplace.write(1)
     (first,) = driven.submitted()
     taken = driven.job(first).job_id or ""
-    workplace.write(2)
-    proxy.plan(CREATE, forward_then_drop)
-    driven.scan()
-    (lost,) = driven.submit().waiting
+    lost = waiting_job(driven, workplace, proxy, forward_then_drop)
     proxy.plan(LIST, only(taken, driven.job(lost).job_key))
     sent = driven.resolve(lost)
     assert (sent.state, driven.job(lost).state) == (JobState.HELD, JobState.HELD)

@@ -13,9 +13,10 @@ from extraction_pipeline.lifecycle.releasing import release
 from extraction_pipeline.providers.errors import ProviderError
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
-from extraction_pipeline_tests.faults.proxy import CONTENT, CREATE, Proxy, Route
+from extraction_pipeline_tests.faults.proxy import CONTENT, Proxy, Route
 from extraction_pipeline_tests.faults.result_rows import both, said
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+from extraction_pipeline_tests.lifecycle.lost_calls import waiting_job
 
 REASON = "never came"
 
@@ -143,10 +144,7 @@ def test_late_answers_that_are_not_valid_leave_the_new_request_alone(
 def test_a_job_that_was_given_up_without_a_batch_takes_one_that_is_found_later(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(2)
-    driven.scan()
-    proxy.plan(CREATE, forward_then_drop)
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, forward_then_drop)
     driven.execute("UPDATE extraction.batch_jobs SET state = 'held'")
     assert give_up(driven.pipeline, job_id, ACTOR, REASON) == 2
     (again,) = driven.submit().submitted

@@ -9,6 +9,7 @@ from extraction_pipeline_tests.faults.actions import answer, page
 from extraction_pipeline_tests.faults.proxy import CREATE, UPLOAD, Proxy, Route
 from extraction_pipeline_tests.lifecycle.driving import Driven
 from extraction_pipeline_tests.lifecycle.limits import limited
+from extraction_pipeline_tests.lifecycle.lost_calls import waiting_job
 
 ONE_A_JOB = ProviderLimits(1, 1_000_000, None)
 
@@ -78,10 +79,9 @@ def test_a_limit_on_calls_waits_as_long_as_the_provider_asks(
 def test_an_overloaded_upload_is_tried_again_later(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(1)
-    driven.scan()
-    proxy.plan(UPLOAD, answer(503, retry_after="90"))
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(
+        driven, workplace, proxy, answer(503, retry_after="90"), call=UPLOAD, documents=1
+    )
     assert (driven.job(job_id).state, proxy.count(CREATE)) == (JobState.PREPARED, 0)
     (wait,) = driven.rows("SELECT extract(epoch FROM due_at - now()) FROM extraction.batch_jobs")
     assert 80 < wait[0] <= 90
@@ -161,10 +161,7 @@ def test_an_upload_that_is_gone_is_brought_again(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
     """A job that waited for the account, longer than the provider keeps its payload."""
-    workplace.write(1)
-    driven.scan()
-    proxy.plan(CREATE, answer(402))
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, answer(402), documents=1)
     files = driven.pipeline.provider("local").files
     assert files is not None
     files.delete(driven.job(job_id).input_id or "")

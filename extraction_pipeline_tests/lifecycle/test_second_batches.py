@@ -13,8 +13,9 @@ from extraction_pipeline.providers.errors import CallRefused
 from extraction_pipeline_tests.batch_server.client import Client
 from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
-from extraction_pipeline_tests.faults.proxy import CANCEL, CREATE, POLL, Fault, Proxy, Route
+from extraction_pipeline_tests.faults.proxy import CANCEL, POLL, Fault, Proxy, Route
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+from extraction_pipeline_tests.lifecycle.lost_calls import waiting_job
 
 REASON = "seen to it"
 
@@ -47,10 +48,7 @@ def audited(driven: Driven, event: str) -> list[tuple[str, str | None]]:
 
 def held_twice(driven: Driven, workplace: Workplace, proxy: Proxy) -> tuple[int, list[str]]:
     """A job whose create call was made twice, and the ids of its batches."""
-    workplace.write(1)
-    proxy.plan(CREATE, forward_then_drop)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, forward_then_drop, documents=1)
     copied(driven, job_id)
     sent = driven.resolve(job_id)
     assert sent.state is JobState.SUBMITTED

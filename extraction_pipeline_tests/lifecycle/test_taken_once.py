@@ -17,6 +17,7 @@ from extraction_pipeline.lifecycle.watching import jobs_to_look_at
 from extraction_pipeline.providers.errors import CallFailed
 from extraction_pipeline_tests.batch_server.process import ServerProcess
 from extraction_pipeline_tests.conftest import Workplace
+from extraction_pipeline_tests.ledger.databases import LOCK_HOLDERS_END
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
 from extraction_pipeline_tests.lifecycle.fault_cases import DIALECTS, Fault, fault
 
@@ -67,22 +68,30 @@ def provider(
     opened.put()
 
 
-def test_a_held_job_that_was_taken_is_asked_for_by_its_id_and_never_sent_again(
+@pytest.fixture
+def driven(
     workplace: Workplace, shared_server: ServerProcess, provider: Provider
-) -> None:
+) -> Iterator[Driven]:
+    """Two notes, to be sent to that provider, by a process that waits long enough."""
     workplace.write(2)
-    provider.put(WORKED_ON)
     pipeline = workplace.open(shared_server.base_url, POLL_MAX_SECONDS="0.05", READ_TIMEOUT="30")
-    driven = Driven(pipeline, shared_server)
+    yield Driven(pipeline, shared_server)
+    pipeline.engine.dispose()
+
+
+def test_a_held_job_that_was_taken_is_asked_for_by_its_id_and_never_sent_again(
+    driven: Driven, provider: Provider
+) -> None:
+    provider.put(WORKED_ON)
     (job_id,) = driven.submitted()
     taken = driven.job(job_id)
     provider.put(UNKNOWN, NOT_LISTED, WORKED_ON)
     for _ in range(GONE_PATIENCE):
-        poll(pipeline, driven.job(job_id), ACTOR)
+        poll(driven.pipeline, driven.job(job_id), ACTOR)
     assert driven.job(job_id).state is JobState.HELD
     driven.later(1)  # past the time after which a job that no list shows counts as absent
-    with pipeline.engine.connect() as connection:
-        (named,) = jobs_to_look_at(connection, pipeline, driven.collection)
+    with driven.pipeline.engine.connect() as connection:
+        (named,) = jobs_to_look_at(connection, driven.pipeline, driven.collection)
     assert named.why.startswith(f"held; batch {taken.job_id}; not found there since 20")
     held = driven.resolve(job_id)
     assert held.state is driven.job(job_id).state is JobState.HELD
@@ -108,7 +117,6 @@ def test_a_held_job_that_was_taken_is_asked_for_by_its_id_and_never_sent_again(
     job = driven.job(job_id)
     assert (job.job_id, job.submitted_at) == (taken.job_id, taken.submitted_at)
     assert (provider.made(), driven.audited()["job_proven_absent"]) == (1, 0)
-    pipeline.engine.dispose()
 
 
 def stopped_before_its_create_call(
@@ -122,21 +130,10 @@ def stopped_before_its_create_call(
 
 
 def test_a_process_that_lost_its_lock_before_its_create_call_does_not_make_it(
-    monkeypatch: pytest.MonkeyPatch,
-    workplace: Workplace,
-    shared_server: ServerProcess,
-    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch, driven: Driven, provider: Provider
 ) -> None:
-    workplace.write(2)
-    pipeline = workplace.open(shared_server.base_url, POLL_MAX_SECONDS="0.05", READ_TIMEOUT="30")
-    driven = Driven(pipeline, shared_server)
-
     def taken_over() -> None:
-        driven.rows(
-            "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d"
-            " ON d.oid = l.database WHERE l.locktype = 'advisory'"
-            " AND d.datname = current_database()"
-        )
+        driven.rows(LOCK_HOLDERS_END)
         driven.later(1)
         ((job_id,),) = driven.rows("SELECT id FROM extraction.batch_jobs")
         driven.resolve(job_id)
@@ -153,19 +150,12 @@ def test_a_process_that_lost_its_lock_before_its_create_call_does_not_make_it(
         assert (report.submitted, report.waiting) == ([job_id], [])
     assert driven.audited()["duplicate_job"] == 0
     assert len(report.causes) == 1
-    pipeline.engine.dispose()
 
 
 def test_a_process_that_stood_still_before_its_create_call_begins_again(
-    monkeypatch: pytest.MonkeyPatch,
-    workplace: Workplace,
-    shared_server: ServerProcess,
-    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch, driven: Driven, provider: Provider
 ) -> None:
     """It has its lock, and would lose it in the middle of a call that nobody counts on."""
-    workplace.write(2)
-    pipeline = workplace.open(shared_server.base_url, POLL_MAX_SECONDS="0.05", READ_TIMEOUT="30")
-    driven = Driven(pipeline, shared_server)
     stopped_before_its_create_call(monkeypatch, partial(driven.later, 1))
     driven.scan()
     (job_id,) = driven.submit().waiting
@@ -173,4 +163,3 @@ def test_a_process_that_stood_still_before_its_create_call_begins_again(
     driven.later(1)
     driven.resolved(job_id)
     assert provider.made() == 1
-    pipeline.engine.dispose()

@@ -17,6 +17,7 @@ from extraction_pipeline_tests.conftest import Workplace
 from extraction_pipeline_tests.faults.actions import answer, forward_then_drop, saying
 from extraction_pipeline_tests.faults.proxy import CANCEL, CREATE, POLL, Proxy
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+from extraction_pipeline_tests.lifecycle.lost_calls import waiting_job
 
 REASON = "decided by hand"
 AT_ONCE = 4
@@ -44,10 +45,7 @@ def together(work: Callable[[int], object]) -> tuple[list[object], list[str]]:
 
 def lost(driven: Driven, workplace: Workplace, proxy: Proxy) -> tuple[int, str]:
     """A held job whose create was taken and its answer lost, and its id at the provider."""
-    workplace.write(2)
-    driven.scan()
-    proxy.plan(CREATE, forward_then_drop)
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, forward_then_drop)
     driven.execute("UPDATE extraction.batch_jobs SET state = 'held'")
     key = driven.job(job_id).job_key
     listed = requests.get(f"{driven.server.base_url}/batches?limit=100", timeout=10).json()["data"]

@@ -36,7 +36,9 @@ from extraction_pipeline_tests.faults.proxy import (
     Fault,
     Proxy,
 )
+from extraction_pipeline_tests.ledger.databases import LOCK_HOLDERS_END
 from extraction_pipeline_tests.lifecycle.driving import ACTOR, Driven
+from extraction_pipeline_tests.lifecycle.lost_calls import waiting_job
 
 REFUSED_AFTER_ALL = {
     "404 of a gateway": page(404),
@@ -54,6 +56,13 @@ ACCEPTED_AND_LOST: dict[str, Callable[[], Fault]] = {
     "answered 200 with a page": lambda: forward_then(200),
     "no answer in time": lambda: Hold(forward=True),
 }
+
+
+def lost(driven: Driven, workplace: Workplace, proxy: Proxy, fault: Fault) -> int:
+    """A job whose create call is lost, long enough ago for absence to count."""
+    job_id = waiting_job(driven, workplace, proxy, fault)
+    driven.later(1)
+    return job_id
 
 
 @pytest.mark.parametrize("fault", ACCEPTED_AND_LOST.values(), ids=ACCEPTED_AND_LOST)
@@ -98,10 +107,7 @@ def test_absence_counts_from_when_the_call_was_given_up(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
     """A payload may have been on its way for longer than any grace period."""
-    workplace.write(1)
-    proxy.plan(CREATE, drop_before)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, drop_before, documents=1)
     driven.execute("UPDATE extraction.batch_jobs SET submit_started_at = now() - interval '1h'")
     sent = driven.resolve(job_id)
     assert sent.state is JobState.UNRESOLVED
@@ -112,10 +118,7 @@ def test_absence_counts_from_when_the_call_was_given_up(
 def test_a_create_that_never_arrived_is_proven_absent_and_sent_under_the_same_key(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(2)
-    proxy.plan(CREATE, drop_before)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, drop_before)
     before = driven.job(job_id)
     # Lists may lag behind: until a create could have taken effect, absence proves nothing.
     early = driven.resolve(job_id)
@@ -135,11 +138,8 @@ def test_a_create_that_never_arrived_is_proven_absent_and_sent_under_the_same_ke
 def test_a_search_that_fails_proves_nothing(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(1)
-    proxy.plan(CREATE, drop_before)
+    job_id = waiting_job(driven, workplace, proxy, drop_before, documents=1)
     proxy.plan(LIST, answer(503), times=3)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
     for _ in range(3):
         driven.later(1)
         driven.pause_ends()
@@ -155,27 +155,13 @@ def test_a_job_found_under_another_address_only_is_no_proof_of_absence(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
     """The base URL was changed between the create and the search."""
-    workplace.write(1)
-    proxy.plan(CREATE, forward_then_drop)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
-    driven.later(1)
+    job_id = lost(driven, workplace, proxy, forward_then_drop)
     driven.execute("UPDATE extraction.batch_jobs SET base_url = 'https://batches.example/v1'")
     proxy.plan(LIST, answer(200, {"data": [], "has_more": False}), times=None)
     sent = driven.resolve(job_id)
     assert sent.state is JobState.UNRESOLVED
     assert "https://batches.example/v1" in (sent.cause or "")
     assert proxy.count(CREATE) == 1
-
-
-def lost(driven: Driven, workplace: Workplace, proxy: Proxy, fault: Fault) -> int:
-    """A job whose create call is lost, long enough ago for absence to count."""
-    workplace.write(2)
-    proxy.plan(CREATE, fault)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
-    driven.later(1)
-    return job_id
 
 
 def test_a_create_that_arrives_after_its_job_was_sent_again_makes_no_second_one(
@@ -231,11 +217,7 @@ def test_a_list_of_another_account_proves_nothing(
 def test_two_resolvers_at_once_make_one_create(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(2)
-    proxy.plan(CREATE, drop_before)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
-    driven.later(1)
+    job_id = lost(driven, workplace, proxy, drop_before)
     hold = Hold(forward=True)
     proxy.plan(CREATE, hold)
     first = threading.Thread(target=driven.resolve, args=(job_id,))
@@ -253,10 +235,7 @@ def test_two_resolvers_at_once_make_one_create(
 def test_of_a_job_that_exists_twice_one_is_adopted_and_the_other_audited(
     driven: Driven, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(2)
-    proxy.plan(CREATE, forward_then_drop)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, forward_then_drop)
     job = driven.job(job_id)
     assert job.input_id is not None
     Client(driven.server.base_url).create(
@@ -287,11 +266,7 @@ def test_what_comes_after_another_run_resolved_the_job_changes_nothing(
     slow = threading.Thread(target=lambda: reports.append(driven.submit()))
     slow.start()
     assert hold.reached.wait(20)
-    driven.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
-        " AND pid <> pg_backend_pid()"
-        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-    )
+    driven.execute(LOCK_HOLDERS_END)
     (job_id,) = [row[0] for row in driven.rows("SELECT id FROM extraction.batch_jobs")]
     wait_until(lambda: driven.resolve(job_id).state is JobState.SUBMITTED)
     adopted = driven.job(job_id)
@@ -341,10 +316,7 @@ def test_what_comes_while_another_run_makes_a_call_of_its_own_is_told(
 def test_an_upload_is_repeated_freely_and_the_payload_is_the_same(
     driven: Driven, connected: Pipeline, workplace: Workplace, proxy: Proxy
 ) -> None:
-    workplace.write(2)
-    proxy.plan(UPLOAD, forward_then_drop)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, forward_then_drop, call=UPLOAD)
     before = driven.job(job_id)
     assert (before.state, before.submit_attempt) == (JobState.PREPARED, 0)
     driven.resolved(job_id)
@@ -360,10 +332,7 @@ def test_an_upload_is_repeated_freely_and_the_payload_is_the_same(
 def test_a_job_that_can_never_be_searched_for_is_held_in_the_end(
     driven: Driven, workplace: Workplace, proxy: Proxy, status: int
 ) -> None:
-    workplace.write(2)
-    proxy.plan(CREATE, forward_then_drop)
-    driven.scan()
-    (job_id,) = driven.submit().waiting
+    job_id = waiting_job(driven, workplace, proxy, forward_then_drop)
     proxy.plan(LIST, answer(status), times=None)
 
     def searched() -> JobState:

@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from dagster import AssetCheckKey, AssetKey, DagsterRun, DagsterRunStatus, RunsFilter
@@ -29,10 +30,13 @@ from extraction_pipeline.orchestration.sensors import tick
 from extraction_pipeline_tests.batch_server.process import wait_until
 from extraction_pipeline_tests.faults.actions import Hold
 from extraction_pipeline_tests.faults.proxy import CONTENT, Proxy
+from extraction_pipeline_tests.ledger.databases import LOCK_HOLDERS_END
 from extraction_pipeline_tests.orchestration.conftest import HELD_SECONDS
 from extraction_pipeline_tests.orchestration.installed import Installed, keys
-from extraction_pipeline_tests.orchestration.processes import job_process
+from extraction_pipeline_tests.orchestration.processes import Process, job_process
 
+OF_RUNS = "classid = x'65787072'::int"
+"""Locks of runs, among all."""
 STARTED, STARTING = DagsterRunStatus.STARTED, DagsterRunStatus.STARTING
 NOTES = frozenset({AssetKey(["notes", "extractions"])})
 
@@ -59,6 +63,26 @@ def status_of(installed: Installed, run_id: str) -> DagsterRunStatus:
     run = installed.instance.get_run_by_id(run_id)
     assert run is not None
     return run.status
+
+
+def ended_job(installed: Installed) -> str:
+    """Submit all documents in one job and wait for its end; its key."""
+    assert installed.submit().success
+    installed.ended()
+    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    return str(key)
+
+
+@contextmanager
+def collecting(installed: Installed, proxy: Proxy) -> Iterator[Process]:
+    """A process whose run waits for the results of a job."""
+    installed.with_documents(1)
+    hold = Hold(forward=False)
+    proxy.plan(CONTENT, hold)
+    config = {"job_key": ended_job(installed)}
+    with job_process(installed, "collect_batch", "collect_batch_results", config) as worker:
+        assert hold.reached.wait(HELD_SECONDS), worker.poll()
+        yield worker
 
 
 @pytest.fixture(autouse=True)
@@ -109,9 +133,7 @@ def test_a_lost_run_without_a_word_of_itself_gives_its_batch_job_back(
     installed: Installed,
 ) -> None:
     hashes = installed.with_documents(2)
-    assert installed.submit().success
-    installed.ended()
-    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    key = ended_job(installed)
     dead_run(
         installed,
         STARTED,
@@ -128,9 +150,7 @@ def test_a_run_whose_process_died_before_it_began_gives_its_batch_job_back(
 ) -> None:
     """A command writes its run, then begins it; one that is killed in between never does."""
     installed.with_documents(1)
-    assert installed.submit().success
-    installed.ended()
-    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    key = ended_job(installed)
     dead_run(
         installed,
         DagsterRunStatus.NOT_STARTED,
@@ -146,15 +166,7 @@ def test_a_run_whose_process_died_before_it_began_gives_its_batch_job_back(
 def test_a_real_run_holds_its_lock_from_its_first_step_on(
     installed: Installed, proxy: Proxy
 ) -> None:
-    installed.with_documents(1)
-    assert installed.submit().success
-    installed.ended()
-    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
-    hold = Hold(forward=False)
-    proxy.plan(CONTENT, hold)
-    config = {"job_key": key}
-    with job_process(installed, "collect_batch", "collect_batch_results", config) as worker:
-        assert hold.reached.wait(HELD_SECONDS), worker.poll()
+    with collecting(installed, proxy) as worker:
         installed.execute("UPDATE runs SET update_timestamp = update_timestamp - interval '1 day'")
         assert report_lost_runs(installed.pipeline, installed.instance) == 0
         # Its session is cut off: its process lives, and takes the lock again.
@@ -172,15 +184,7 @@ def test_a_real_run_holds_its_lock_from_its_first_step_on(
 def test_a_process_whose_run_was_ended_while_it_was_cut_off_ends_and_writes_no_more(
     installed: Installed, proxy: Proxy
 ) -> None:
-    installed.with_documents(1)
-    assert installed.submit().success
-    installed.ended()
-    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
-    hold = Hold(forward=False)
-    proxy.plan(CONTENT, hold)
-    config = {"job_key": key}
-    with job_process(installed, "collect_batch", "collect_batch_results", config) as worker:
-        assert hold.reached.wait(HELD_SECONDS), worker.poll()
+    with collecting(installed, proxy) as worker:
         worker.send_signal(signal.SIGSTOP)  # as a host that is cut off: it cannot come back
         installed.execute("UPDATE runs SET update_timestamp = update_timestamp - interval '1 day'")
         cut_off(installed)
@@ -297,24 +301,18 @@ def test_a_lock_is_held_once_however_often_it_is_asked_for(installed: Installed)
     assert locks(installed) == 0
 
 
-LOCKS = "pg_locks WHERE locktype = 'advisory' AND classid = x'65787072'::int AND granted"
-
-
 def locks(installed: Installed) -> int:
     """How many locks of runs are held in the test's database."""
     (count,) = installed.query(
-        f"SELECT count(*) FROM {LOCKS} AND database ="
-        " (SELECT oid FROM pg_database WHERE datname = current_database())"
+        f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND {OF_RUNS}"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
     return int(count)
 
 
 def cut_off(installed: Installed) -> None:
-    """End the sessions that hold locks of runs."""
-    installed.execute(
-        f"SELECT pg_terminate_backend(pid) FROM {LOCKS} AND database ="
-        " (SELECT oid FROM pg_database WHERE datname = current_database())"
-    )
+    """End the connections that hold locks of runs."""
+    installed.execute(f"{LOCK_HOLDERS_END} AND granted AND {OF_RUNS}")
 
 
 def test_no_run_and_no_trail_of_ticks_lasts_for_ever(installed: Installed) -> None:

@@ -14,6 +14,7 @@ from extraction_pipeline.errors import DatabaseUnavailable
 from extraction_pipeline.ledger.database import SCAN_LOCK, lock_until_commit
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline_tests.batch_server.process import wait_until
+from extraction_pipeline_tests.ledger.databases import LOCK_HOLDERS_END
 from extraction_pipeline_tests.orchestration.installed import Installed, cause
 
 PARTS = 3
@@ -90,12 +91,7 @@ def test_a_scan_whose_lock_is_lost_writes_no_more(
 
     def cut_off_meanwhile(source: FolderSource, base: Path) -> object:
         listing = list_entries(source, base)
-        installed.execute(
-            "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory'"
-            " AND l.classid = CAST(:kind AS oid)"
-            " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-            kind=SCAN_LOCK,
-        )
+        installed.execute(f"{LOCK_HOLDERS_END} AND l.classid = {SCAN_LOCK}")
         return listing
 
     monkeypatch.setattr(
