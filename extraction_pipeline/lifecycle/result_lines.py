@@ -7,14 +7,11 @@ from typing import BinaryIO
 
 from extraction_pipeline.ledger import answers, items
 from extraction_pipeline.providers.base import (
+    LONGEST_RESULT_LINE,
     BatchProvider,
     UndecodableResult,
 )
 from extraction_pipeline.providers.http_failures import safe_token
-
-LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes. A longer line is a row that cannot be read: far more than any model says, and more than
-memory should hold several times over."""
 
 PIECE_BYTES = 1024 * 1024
 CHUNK_BYTES = 16 * 1024 * 1024
@@ -27,7 +24,7 @@ MOST_TOKENS = 2**31 - 1
 @dataclass(frozen=True)
 class ResultLine:
     """One line without its newline, and where it begins in the file. No data: it is longer than
-    `LONGEST_LINE`."""
+    `LONGEST_RESULT_LINE`."""
 
     offset: int
     data: bytes | None
@@ -49,7 +46,7 @@ def each_line(stored: BinaryIO) -> Iterator[ResultLine]:
     held: list[bytes] = []
 
     def line() -> ResultLine | None:
-        if length > LONGEST_LINE:
+        if length > LONGEST_RESULT_LINE:
             return ResultLine(offset, None)
         data = b"".join(held).rstrip(b"\r")
         return ResultLine(offset, data) if data else None
@@ -64,7 +61,7 @@ def each_line(stored: BinaryIO) -> Iterator[ResultLine]:
             offset += length + 1
             length, held = 0, []
         length += len(rest)
-        held = [*held, rest] if length <= LONGEST_LINE else []
+        held = [*held, rest] if length <= LONGEST_RESULT_LINE else []
     if (one := line()) is not None:
         yield one
 

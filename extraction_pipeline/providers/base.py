@@ -229,6 +229,11 @@ class ResultKind(StrEnum):
     ERROR = "error"
 
 
+LONGEST_RESULT_LINE = 64 * 1024 * 1024
+"""Bytes of a line of results. A longer one is not read: far more than any model says, and more than
+memory should hold several times over."""
+
+
 @dataclass(frozen=True)
 class ResultReference:
     """Where one stream of results lies at the provider."""

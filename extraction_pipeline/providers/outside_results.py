@@ -10,11 +10,10 @@ last line is not there, or a hole of NUL bytes stands where a line should.
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from extraction_pipeline.providers.base import LONGEST_RESULT_LINE
 from extraction_pipeline.providers.json_members import json_members
 
 LAST_LINE = "end_of_results"
-LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes. Four times what a record may have; a hole in a file that is being copied can be longer."""
 
 
 class NotWhole(Exception):
@@ -27,8 +26,9 @@ def whole_lines(delivered: BinaryIO) -> Iterator[bytes]:
     Raises `NotWhole` at the latest when all others were given.
     """
     held, count = b"", 0
-    while line := delivered.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE or b"\0" in line:
+    while line := delivered.readline(LONGEST_RESULT_LINE + 1):
+        # A hole in a file that is being copied can be longer than any line.
+        if len(line) > LONGEST_RESULT_LINE or b"\0" in line:
             raise NotWhole
         if not line.strip():
             continue

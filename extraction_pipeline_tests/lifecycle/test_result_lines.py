@@ -13,7 +13,7 @@ from extraction_pipeline.lifecycle.result_lines import ResultLine, each_line, li
 @pytest.mark.parametrize("piece", [1, 2, 3, 1000])
 def test_lines_keep_their_offsets_however_they_are_read(monkeypatch, piece: int) -> None:
     monkeypatch.setattr(result_lines, "PIECE_BYTES", piece)
-    monkeypatch.setattr(result_lines, "LONGEST_LINE", 5)
+    monkeypatch.setattr(result_lines, "LONGEST_RESULT_LINE", 5)
     content = b"a\n\nbb\r\n\r\n123456\n12345\n\xe2\x80\xa8\nlast"
     lines = list(each_line(io.BytesIO(content)))
     assert [line.data for line in lines] == [
@@ -47,7 +47,7 @@ class Endless(io.RawIOBase):
 
 
 def test_a_line_of_any_length_takes_no_more_memory_than_the_longest(monkeypatch) -> None:
-    monkeypatch.setattr(result_lines, "LONGEST_LINE", 4_000_000)
+    monkeypatch.setattr(result_lines, "LONGEST_RESULT_LINE", 4_000_000)
     tracemalloc.start()
     try:
         (line,) = each_line(Endless(200))  # type: ignore[arg-type]
