@@ -13,6 +13,7 @@ pages of the UI ask is asked over HTTP, twice: the first answer fills Dagster's 
 import argparse
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -124,25 +125,7 @@ def fill(instance: DagsterInstance, url: str, count: int) -> None:
             ).scalars()
         )
     instance.add_dynamic_partitions(name, [SEED_HASH])
-    write_records(
-        instance,
-        run_id="fill",
-        job_name="fill",
-        step_key="fill",
-        records=[
-            AssetMaterialization(
-                key,
-                partition=partition,
-                metadata={"collection": BENCH, "content_hash": SEED_HASH, "attempt": 1},
-            )
-            for key in assets_of([BENCH])
-            for partition in (
-                [SEED_HASH]
-                if key == documents_asset(BENCH)
-                else [extraction_key(SEED_HASH, version) for version in VERSIONS]
-            )
-        ],
-    )
+    write_seed(instance, VERSIONS, {"collection": BENCH, "content_hash": SEED_HASH, "attempt": 1})
     with engine.begin() as connection:
         values = {"seed": SEED_HASH, "name": name, "lacking": lacking}
         connection.execute(text(MULTIPLY), values)
@@ -152,22 +135,24 @@ def fill(instance: DagsterInstance, url: str, count: int) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("ANALYZE"))
     engine.dispose()
-    write_records(
-        instance,
-        run_id="fill",
-        job_name="fill",
-        step_key="fill",
-        records=[
-            AssetMaterialization(
-                key,
-                partition=SEED_HASH
-                if key == documents_asset(BENCH)
-                else extraction_key(SEED_HASH, VERSIONS[0]),
-            )
-            for key in assets_of([BENCH])
-        ],
-    )
+    write_seed(instance, VERSIONS[:1], {})
     fail(instance, [extraction_key(one, VERSIONS[-1]) for one in lacking])
+
+
+def write_seed(
+    instance: DagsterInstance, versions: Sequence[str], metadata: Mapping[str, str | int]
+) -> None:
+    """A record of each asset for the one document, at these versions, by the project's own way."""
+    records = []
+    for key in assets_of([BENCH]):
+        partitions = [extraction_key(SEED_HASH, version) for version in versions]
+        if key == documents_asset(BENCH):
+            partitions = [SEED_HASH]
+        records += [
+            AssetMaterialization(key, partition=partition, metadata=metadata)
+            for partition in partitions
+        ]
+    write_records(instance, run_id="fill", job_name="fill", step_key="fill", records=records)
 
 
 def fail(instance: DagsterInstance, partitions: list[str]) -> None:

@@ -5,46 +5,43 @@ from collections.abc import Sequence
 from dagster import JobDefinition, OpExecutionContext, job, op
 from pydantic import Field
 
-from extraction_pipeline.errors import ConfigurationError
-from extraction_pipeline.ledger import jobs as ledger_jobs
 from extraction_pipeline.lifecycle.decisions import adopt, cancel, give_up, settle
-from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.releasing import release
+from extraction_pipeline.orchestration.batch_job import JobKeyConfig
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import record_ends, record_submission, recorder
 from extraction_pipeline.orchestration.resource import PipelineResource
 from extraction_pipeline.orchestration.typed import TypedConfig
 
 
-class AdoptConfig(TypedConfig):
-    """A batch job of ours, and the batch at the provider that it is."""
+class DecisionConfig(TypedConfig):
+    """Why something is decided."""
 
-    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
-    provider_job_id: str = Field(description="The batch's id at the provider.")
     reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
-class DecidedJobConfig(TypedConfig):
+class DecidedJobConfig(DecisionConfig, JobKeyConfig):
     """A batch job of ours, and why something is decided about it."""
 
-    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
-    reason: str = Field(min_length=1, description="Why; without anything about a patient.")
+
+class AdoptConfig(DecidedJobConfig):
+    """A batch job of ours, and the batch at the provider that it is."""
+
+    provider_job_id: str = Field(description="The batch's id at the provider.")
 
 
-class SecondBatchConfig(TypedConfig):
+class SecondBatchConfig(DecidedJobConfig):
     """A batch job of ours that exists twice at the provider, and its batch that is not ours."""
 
-    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
     provider_job_id: str = Field(description="The second batch's id, as `status` shows it.")
     cancel_there: bool = Field(
         default=True,
         description="Ask the provider to stop it, if it still works on it; without this no call is "
         "made, because you have seen to it yourself.",
     )
-    reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
-class ReleaseConfig(TypedConfig):
+class ReleaseConfig(DecisionConfig):
     """Documents that ended as failed or invalid."""
 
     collection: str = Field(description="Name of the collection.")
@@ -52,7 +49,6 @@ class ReleaseConfig(TypedConfig):
         default=None, description="Version; the active one if left out."
     )
     document_hashes: list[str] = Field(description="Their partition keys.")
-    reason: str = Field(min_length=1, description="Why; without anything about a patient.")
 
 
 @op(description="Take a batch that was found at the provider for the one of a job of ours.")
@@ -61,7 +57,7 @@ def adopt_found_batch(
 ) -> None:
     """Adopt, and record the submission."""
     with pipeline.working() as opened:
-        job_row = job_of(opened, config.job_key)
+        job_row = config.job(opened)
         adopt(opened, job_row.id, config.provider_job_id, context.run_id, config.reason)
         recorded = record_submission(opened, job_row.id, recorder(context))
     context.add_output_metadata({"recorded": recorded})
@@ -75,7 +71,7 @@ def settle_found_batch(
     with pipeline.working() as opened:
         state = settle(
             opened,
-            job_of(opened, config.job_key).id,
+            config.job(opened).id,
             config.provider_job_id,
             context.run_id,
             config.reason,
@@ -90,7 +86,7 @@ def cancel_submitted_batch(
 ) -> None:
     """Cancel; the sensor brings what was answered by then."""
     with pipeline.working() as opened:
-        job_row = job_of(opened, config.job_key)
+        job_row = config.job(opened)
         state = cancel(opened, job_row.id, context.run_id, config.reason)
     context.add_output_metadata({"state": state})
 
@@ -101,7 +97,7 @@ def give_up_held_batch(
 ) -> None:
     """End the members without an answer, so that they may be asked about again."""
     with pipeline.working() as opened:
-        job_row = job_of(opened, config.job_key)
+        job_row = config.job(opened)
         ended = give_up(opened, job_row.id, context.run_id, config.reason)
         record_ends(opened, job_row.id, recorder(context))
     context.add_output_metadata({"ended": ended})
@@ -124,18 +120,6 @@ def release_failed_documents(
         )
     context.log.info(released.line)
     context.add_output_metadata({"released": released.count, "note": released.line})
-
-
-def job_of(pipeline: Pipeline, job_key: str) -> ledger_jobs.JobRow:
-    """The job of this key. Raises `ConfigurationError`."""
-    with pipeline.engine.connect() as connection:
-        found = ledger_jobs.job_by_key(connection, job_key)
-    if found is None:
-        raise ConfigurationError(
-            f"There is no batch job {job_key}.",
-            remedy="`extraction-pipeline status` shows the keys.",
-        )
-    return found
 
 
 @job(

@@ -32,7 +32,8 @@ from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
 from extraction_pipeline.lifecycle.submission import submit_documents
-from extraction_pipeline.orchestration.decisions import DECISIONS, job_of
+from extraction_pipeline.orchestration.batch_job import JobKeyConfig
+from extraction_pipeline.orchestration.decisions import DECISIONS
 from extraction_pipeline.orchestration.failures import EXIT_CODE, NEEDS_PERSON
 from extraction_pipeline.orchestration.liveness import OURS
 from extraction_pipeline.orchestration.recording import (
@@ -96,10 +97,9 @@ class SubmitConfig(TypedConfig):
     )
 
 
-class BatchJobConfig(TypedConfig):
+class BatchJobConfig(JobKeyConfig):
     """One batch job, by its key, and which attempt at it this is."""
 
-    job_key: str = Field(description="Our key of the batch job, as `status` shows it.")
     attempt: int = Field(default=1, description="Number of this attempt.")
 
 
@@ -229,7 +229,7 @@ def resolve_batch_job(
 ) -> None:
     """Carry one job on, and record its submission once the provider has it."""
     with pipeline.working() as opened:
-        job_row = job_of(opened, config.job_key)
+        job_row = config.job(opened)
         sent = resolve(opened, job_row.id, context.run_id)
         recorded = record_submission(opened, job_row.id, recorder(context))
         record_ends(opened, job_row.id, recorder(context))
@@ -251,7 +251,7 @@ def collect_batch_results(
 ) -> None:
     """Collect, publish and record one job; whatever was done before is not done again."""
     with pipeline.working() as opened:
-        job_row = job_of(opened, config.job_key)
+        job_row = config.job(opened)
         to = recorder(context)
         try:
             job_row, landing = collect(opened, job_row.id, context.run_id)

@@ -101,6 +101,13 @@ class Installed:
 
         wait_until(none_left)
 
+    def ended_job(self) -> str:
+        """Submit all documents in one job, and wait for its end; its key."""
+        assert self.submit().success
+        self.ended()
+        (key,) = self.query("SELECT job_key FROM extraction.batch_jobs")
+        return str(key)
+
     def requested_ago(self, seconds: float) -> None:
         """Let the sensor have asked for all runs so long ago, for jobs that had ended by then."""
         self.execute(

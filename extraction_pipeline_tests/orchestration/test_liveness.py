@@ -12,6 +12,7 @@ from dagster._core.definitions.run_request import InstigatorType
 from sqlalchemy import create_engine, text
 
 from extraction_pipeline.errors import DatabaseUnavailable, LedgerError
+from extraction_pipeline.ledger.database import RUN_LOCK
 from extraction_pipeline.orchestration import liveness
 from extraction_pipeline.orchestration.jobs import JOB_KEY_TAG
 from extraction_pipeline.orchestration.lifeline import (
@@ -35,7 +36,7 @@ from extraction_pipeline_tests.orchestration.conftest import HELD_SECONDS
 from extraction_pipeline_tests.orchestration.installed import Installed, keys
 from extraction_pipeline_tests.orchestration.processes import Process, job_process
 
-OF_RUNS = "classid = x'65787072'::int"
+OF_RUNS = f"classid = {RUN_LOCK}"
 """Locks of runs, among all."""
 STARTED, STARTING = DagsterRunStatus.STARTED, DagsterRunStatus.STARTING
 NOTES = frozenset({AssetKey(["notes", "extractions"])})
@@ -65,21 +66,13 @@ def status_of(installed: Installed, run_id: str) -> DagsterRunStatus:
     return run.status
 
 
-def ended_job(installed: Installed) -> str:
-    """Submit all documents in one job and wait for its end; its key."""
-    assert installed.submit().success
-    installed.ended()
-    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
-    return str(key)
-
-
 @contextmanager
 def collecting(installed: Installed, proxy: Proxy) -> Iterator[Process]:
     """A process whose run waits for the results of a job."""
     installed.with_documents(1)
     hold = Hold(forward=False)
     proxy.plan(CONTENT, hold)
-    config = {"job_key": ended_job(installed)}
+    config = {"job_key": installed.ended_job()}
     with job_process(installed, "collect_batch", "collect_batch_results", config) as worker:
         assert hold.reached.wait(HELD_SECONDS), worker.poll()
         yield worker
@@ -133,7 +126,7 @@ def test_a_lost_run_without_a_word_of_itself_gives_its_batch_job_back(
     installed: Installed,
 ) -> None:
     hashes = installed.with_documents(2)
-    key = ended_job(installed)
+    key = installed.ended_job()
     dead_run(
         installed,
         STARTED,
@@ -150,7 +143,7 @@ def test_a_run_whose_process_died_before_it_began_gives_its_batch_job_back(
 ) -> None:
     """A command writes its run, then begins it; one that is killed in between never does."""
     installed.with_documents(1)
-    key = ended_job(installed)
+    key = installed.ended_job()
     dead_run(
         installed,
         DagsterRunStatus.NOT_STARTED,

@@ -60,9 +60,7 @@ def test_of_two_daemons_one_asks_for_the_run_and_a_second_run_changes_nothing(
     installed: Installed,
 ) -> None:
     hashes = installed.with_documents(3)
-    assert installed.submit().success
-    installed.ended()
-    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    key = installed.ended_job()
     together = threading.Barrier(2)
 
     def daemon(_: int) -> int:

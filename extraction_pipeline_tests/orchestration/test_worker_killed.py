@@ -66,9 +66,7 @@ def test_a_run_that_lives_is_left_alone_and_a_lost_one_gives_its_job_back(
     installed: Installed, proxy: Proxy
 ) -> None:
     hashes = installed.with_documents(2)
-    assert installed.submit().success
-    installed.ended()
-    (key,) = installed.query("SELECT job_key FROM extraction.batch_jobs")
+    key = installed.ended_job()
     hold = Hold(forward=False)
     proxy.plan(CONTENT, hold)
     with job_process(
