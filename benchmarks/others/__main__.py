@@ -53,6 +53,7 @@ LEFT_OUT = {
 }
 """Scenarios of the plain script that say nothing of these tools, and why."""
 TROUBLES = tuple(one for one in SCENARIOS if one.name not in LEFT_OUT)
+TIMED = "tool | s | documents/s | processor s | all, peak MB | largest process, peak MB"
 SECONDS = 3600.0
 """For one program with all documents."""
 
@@ -109,7 +110,7 @@ def main() -> None:
         subjects = _subjects(tools, asked.environments or Path(temporary), batch_size, asked.poll)
         holds = True
         if asked.documents:
-            _head(asked.json, "tool | s | documents/s | processor s | peak MB | largest process MB")
+            _head(asked.json, TIMED)
             for name, subject_of in subjects.items():
                 speed = _speed(asked.documents, subject_of)
                 _row(asked.json, name, "speed", speed)

@@ -13,9 +13,10 @@ SAMPLE_SECONDS = 0.25
 class Watch:
     """Of one program. Databases that it keeps in `folder` count as its own.
 
-    `together_mb` is the highest sum over all its processes at one moment, in which shared pages
-    count once (Linux; elsewhere they count in each process), and `largest_mb` the highest of one
-    process. `cpu_seconds` lacks what a process did after its last sample.
+    `together_mb` is the highest sum over all its processes at one moment, and `largest_mb` the
+    highest of one process. In both a page that several processes share is divided among them, so
+    that it counts once (Linux; elsewhere it counts in each). `cpu_seconds` lacks what a process did
+    after its last sample.
     """
 
     program: psutil.Process
@@ -51,8 +52,9 @@ class Watch:
                     used = _cpu_seconds(process) - before.get(process.pid, 0.0)
                 except psutil.Error:
                     continue  # it has just ended
-                together += getattr(memory, "pss", memory.rss) / 2**20
-                self.largest_mb = max(self.largest_mb, memory.rss / 2**20)
+                mb = getattr(memory, "pss", memory.rss) / 2**20
+                together += mb
+                self.largest_mb = max(self.largest_mb, mb)
                 self._cpu[process.pid] = used
             self.together_mb = max(self.together_mb, together)
 

@@ -96,12 +96,21 @@ def test_what_a_program_tells_is_counted(settings, tmp_path):
     assert (subject.records(), subject.explained()) == (["a", "a"], 1)
 
 
+BUSY = "import time; end = time.monotonic() + .6; held = bytearray(50_000_000)\n"
+LOOP = "while time.monotonic() < end: pass"
+
+
 def test_a_program_is_watched_with_its_children(tmp_path):
-    busy = "import time; end = time.monotonic() + .6; held = bytearray(50_000_000)\n"
-    loop = "while time.monotonic() < end: pass"
-    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy + loop!r}])"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY + LOOP!r}])"
     program = subprocess.Popen([sys.executable, "-c", child])
     with Watch(psutil.Process(program.pid), tmp_path) as watch:
         assert program.wait(30) == 0
-    assert watch.largest_mb > 50 < watch.together_mb
+    assert 50 < watch.largest_mb < watch.together_mb
     assert 0.0 < watch.cpu_seconds < 5.0
+
+
+def test_of_a_program_of_one_process_the_largest_has_as_much_as_all(tmp_path):
+    program = subprocess.Popen([sys.executable, "-c", BUSY + LOOP])
+    with Watch(psutil.Process(program.pid), tmp_path) as watch:
+        assert program.wait(30) == 0
+    assert 50 < watch.largest_mb == watch.together_mb

@@ -12,6 +12,7 @@ import fsspec
 import pytest
 
 from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.providers import outside_results
 from extraction_pipeline.providers.base import (
     AnswerOutcome,
     FailureKind,
@@ -236,6 +237,18 @@ def test_every_cut_of_a_longer_file_is_pending(provider, service, submission):
     for length in range(len(content) - 1):
         service.place(KEY, content[:length])
         assert provider.status(KEY).phase is JobPhase.PENDING, length
+
+
+def test_a_line_that_is_longer_than_any_keeps_its_file_back(
+    provider, service, submission, monkeypatch
+):
+    provider.submit(submission)
+    service.place(KEY, WHOLE)
+    longest = max(map(len, WHOLE.splitlines(keepends=True)))
+    monkeypatch.setattr(outside_results, "LONGEST_RESULT_LINE", longest)
+    assert provider.status(KEY).phase is JobPhase.ENDED
+    monkeypatch.setattr(outside_results, "LONGEST_RESULT_LINE", longest - 1)
+    assert provider.status(KEY).provider_state == "results_not_whole"
 
 
 def test_no_results_at_all_is_a_whole_file(provider, service, submission):
