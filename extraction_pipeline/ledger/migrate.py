@@ -23,12 +23,14 @@ def _config() -> Config:
 
 def migrate(engine: Engine) -> tuple[str | None, str]:
     """Upgrade to the newest version; returns the versions before and after. Safe to run twice,
-    and by two processes at once: the second waits, then finds nothing to do."""
+    and by two processes at once: the second waits, then finds nothing to do. Raises `LedgerError`
+    where a later release has made the tables."""
     config = _config()
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         before = current_version(connection)
+        _require_known(ScriptDirectory.from_config(config), before)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
         after = current_version(connection)
@@ -46,11 +48,22 @@ def current_version(connection: Connection) -> str | None:
 
 def require_current(engine: Engine) -> None:
     """Raise `LedgerError` unless the tables have the version of this code."""
-    newest = ScriptDirectory.from_config(_config()).get_current_head()
+    known = ScriptDirectory.from_config(_config())
+    newest = known.get_current_head()
     with engine.connect() as connection:
         found = current_version(connection)
+    _require_known(known, found)
     if found != newest:
         raise LedgerError(
             f"The ledger's tables are at version {found or 'none'}, this code needs {newest}.",
             remedy="Run: extraction-pipeline migrate",
+        )
+
+
+def _require_known(known: ScriptDirectory, found: str | None) -> None:
+    if found is not None and found not in {one.revision for one in known.walk_revisions()}:
+        raise LedgerError(
+            f"The ledger's tables are at version {found}, which this code does not know: a later "
+            "release has migrated them.",
+            remedy="Run that release, or a later one.",
         )
