@@ -31,6 +31,7 @@ from sqlalchemy.exc import DBAPIError
 from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger.database import open_engine
 from extraction_pipeline.ledger.lost_database import lost_database
+from extraction_pipeline.ledger.tables import SCHEMA
 
 DAGSTER_LOCK = 0x65787064
 
@@ -78,6 +79,7 @@ def make_dagster_tables(url: str) -> None:
         with engine.begin() as lock:
             lock.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": DAGSTER_LOCK})
             with engine.begin() as connection:
+                _require_own_schema(connection)
                 standing = dagster_standing(connection)
                 if standing is Standing.HALF_MADE:
                     _drop(connection)
@@ -92,6 +94,21 @@ def make_dagster_tables(url: str) -> None:
                 _make(url)
     finally:
         engine.dispose()
+
+
+def _require_own_schema(connection: Connection) -> None:
+    """Raise `LedgerError` where Dagster's tables would lie among the ledger's, and the versions of
+    both in one table."""
+    schema, role, name = connection.execute(
+        text("SELECT current_schema(), quote_ident(current_user), quote_ident(current_database())")
+    ).one()
+    if schema == SCHEMA:
+        raise LedgerError(
+            f"This role makes its tables in the schema {SCHEMA}, as one of that name does by "
+            "default; that schema is the ledger's, and Dagster's tables cannot be there.",
+            remedy="Use a role of another name, or let it look elsewhere: "
+            f"ALTER ROLE {role} IN DATABASE {name} SET search_path = public",
+        )
 
 
 def dagster_standing(connection: Connection) -> Standing:

@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
-from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import InterfaceError, OperationalError
 
-from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
+from extraction_pipeline.errors import DatabaseUnavailable, LedgerError
+from extraction_pipeline.ledger.database_url import parse_database_url
 from extraction_pipeline.ledger.dead_peers import CLIENT, end_with_client
 from extraction_pipeline.ledger.lost_database import PASSING, told
 from extraction_pipeline.ledger.plans import plan_by_index
@@ -51,18 +52,7 @@ def open_engine(url: str, *, pool_size: int = 2, patience: float | None = None) 
     PostgreSQL's own sentence can hold a file's path or a record's values. For the same reason the
     server is told to log no statements of ours, where the role may.
     """
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise ConfigurationError(
-            "EXTRACTION_DATABASE_URL is not a database URL.",
-            remedy="Write it as postgresql://user:password@host:5432/name.",
-        ) from None
-    if not parsed.drivername.startswith("postgresql"):
-        raise ConfigurationError(
-            f"EXTRACTION_DATABASE_URL names {parsed.drivername}; only PostgreSQL works.",
-            remedy="Write it as postgresql://user:password@host:5432/name.",
-        )
+    parsed = parse_database_url(url)
     engine = create_engine(
         parsed.set(drivername="postgresql+psycopg2"),
         pool_size=pool_size,

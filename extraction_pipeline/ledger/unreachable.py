@@ -43,6 +43,16 @@ def why_unreachable(url: URL, said: str) -> Unreachable:
             f"{place} is starting or stopping.",
             "Wait until it is there. Nothing was changed; what was under way is repeated safely.",
         )
+    if "pg_hba.conf" in said:
+        return Unreachable(
+            f"{place} lets nobody in from here in this way.",
+            f"Let its pg_hba.conf do so, or set sslmode in {_VARIABLE} as it asks.",
+        )
+    if "ssl" in said.lower():
+        return Unreachable(
+            f"{place} and this side do not agree on SSL.",
+            f"Correct sslmode and its certificates in {_VARIABLE}.",
+        )
     if "password" in said or "authentication" in said or "role " in said:
         return Unreachable(
             f"{place} refuses the user or the password.", f"Correct them in {_VARIABLE}."

@@ -10,6 +10,7 @@ from pathlib import Path
 import requests
 import yaml
 
+from extraction_pipeline.ledger.tables import SCHEMA
 from extraction_pipeline_tests.deploy.files import (
     COMPOSE,
     DEPLOY,
@@ -17,6 +18,7 @@ from extraction_pipeline_tests.deploy.files import (
     INSTANCES,
     ROOT,
     TRIAL,
+    VALUES,
     ours,
     plain_environment,
 )
@@ -117,6 +119,14 @@ def test_each_container_gets_the_secrets_that_it_needs_alone() -> None:
     for name, given in ((one, COMPOSE["services"][one]["environment"]) for one in needed):
         for variable, value in given.items():
             assert value.startswith(f"${{{variable}:?"), name  # refused where it is empty
+
+
+def test_the_database_is_used_by_a_role_whose_tables_are_not_among_the_ledgers() -> None:
+    user = EXAMPLE["POSTGRES_USER"]
+    assert user == VALUES["postgresql"]["postgresqlUsername"] != SCHEMA
+    told = (DEPLOY / "compose" / "settings.env.example").read_text()
+    database = EXAMPLE["POSTGRES_DB"]
+    assert f"# postgresql://{user}:PASSWORD@postgres:5432/{database}\n" in told
 
 
 def test_the_user_of_the_store_may_use_one_bucket() -> None:

@@ -9,7 +9,7 @@ from dagster import DagsterInstance, DagsterRun
 from dagster._core.storage.event_log import SqlEventLogStorageMetadata
 from dagster._core.storage.runs import RunStorageSqlMetadata
 from dagster._core.utils import make_new_run_id
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, inspect, make_url, text
 
 from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.installation.dagster_tables import (
@@ -18,6 +18,7 @@ from extraction_pipeline.installation.dagster_tables import (
     make_dagster_tables,
 )
 from extraction_pipeline.ledger.database import open_engine
+from extraction_pipeline.ledger.migrate import migrate
 from extraction_pipeline_tests.ledger.databases import database
 
 HALVES = {
@@ -155,3 +156,19 @@ def test_two_first_starts_do_not_meet(postgres_url: str) -> None:
         engine = open_engine(url)
         assert standing(engine) is Standing.COMPLETE
         engine.dispose()
+
+
+def test_they_are_never_made_among_the_ledgers(postgres_url: str) -> None:
+    """As for a role that is called as the ledger's schema is."""
+    with database(postgres_url) as url:
+        asked = make_url(url).update_query_dict({"options": "-csearch_path=extraction,public"})
+        engine = open_engine(asked.render_as_string(hide_password=False))
+        migrate(engine)
+        before = inspect(engine).get_table_names()
+        with pytest.raises(
+            LedgerError, match=r"ALTER ROLE \w+ IN DATABASE own_\w+ SET search_path"
+        ):
+            make_dagster_tables(asked.render_as_string(hide_password=False))
+        assert inspect(engine).get_table_names() == before
+        engine.dispose()
+        make_dagster_tables(url)

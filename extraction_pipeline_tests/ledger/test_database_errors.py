@@ -102,6 +102,15 @@ def test_a_url_that_is_not_postgresql_is_refused_without_a_call(url: str) -> Non
         open_engine(url)
 
 
+@pytest.mark.parametrize("password", ["qzq@zqz", "qzq@q/zqz", "qzq@q:zqz", "q/qzq@zqz"])
+def test_nothing_of_a_password_that_does_not_fit_into_a_url_is_shown(password: str) -> None:
+    with pytest.raises(ConfigurationError, match="%40") as raised:
+        open_engine(f"postgresql://somebody:{password}@127.0.0.1:1/nothing")
+    assert "invalid literal" not in "".join(traceback.format_exception(raised.value))
+    assert "qzq" not in str(raised.value)
+    assert "zqz" not in str(raised.value)
+
+
 def test_of_a_deadlock_the_victim_may_try_again(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(INSERT, {"path": "a"})

@@ -118,6 +118,9 @@ def test_a_server_that_takes_no_more_connections_says_so(database_url: str) -> N
         ("FATAL:  the database system is starting up", "is starting or stopping"),
         ("FATAL:  the database system is shutting down", "is starting or stopping"),
         ("FATAL:  the database system is in recovery mode", "is starting or stopping"),
+        ("server does not support SSL, but SSL was required", "do not agree on SSL"),
+        ("SSL error: certificate verify failed", "do not agree on SSL"),
+        ('FATAL:  no pg_hba.conf entry for host "h", database "d", no encryption', "in this way"),
     ],
 )
 def test_what_a_server_says_of_its_own_state_is_told(sentence: str, cause: str) -> None:
