@@ -33,6 +33,9 @@ RUN_LOCK = 0x65787072
 
 LOCK_PAUSE_SECONDS = 0.2
 
+NOT_ALLOWED = "42501"
+"""PostgreSQL's code for a privilege that is lacking."""
+
 
 CONNECT_SECONDS = 10.0
 
@@ -102,6 +105,11 @@ def _without_contents(url: URL, context: ExceptionContext) -> None:
         if why is not None:
             raise DatabaseUnavailable(why.message, remedy=why.remedy) from None
         raise told(code, place_of(url)) from None
+    if code == NOT_ALLOWED:
+        raise LedgerError(
+            f"The role of EXTRACTION_DATABASE_URL may not do this in {place_of(url)} ({code}).",
+            remedy="Name the role that owns the tables, or grant it what it lacks.",
+        ) from None
     named = f", constraint {constraint}" if constraint else ""
     raise LedgerError(f"The database refused a statement (code {code or 'none'}{named}).") from None
 

@@ -49,6 +49,14 @@ def test_a_value_that_the_database_cannot_hold_is_no_broken_connection(engine: E
     assert NAME not in "".join(traceback.format_exception(raised.value))
 
 
+def test_a_role_that_may_not_write_is_told_so(engine: Engine) -> None:
+    with pytest.raises(LedgerError) as raised, engine.begin() as connection:
+        connection.execute(text("SET LOCAL ROLE pg_monitor"))
+        connection.execute(INSERT, {"path": NAME})
+    assert str(raised.value).startswith("The role of EXTRACTION_DATABASE_URL may not do this in")
+    assert "(42501). Name the role that owns the tables" in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [
