@@ -162,7 +162,8 @@ def poll_due(
     for one in due:
         waiting.setdefault(one.job.provider, deque()).append(one)
     failing = {provider: some[0].failing for provider, some in waiting.items()}
-    used = {one: (slow, 0.0) for one, slow in _turns.order(failing).items()}
+    order = _turns.order(failing, share=seconds / max(len(failing), 1))
+    used = {one: (slow, 0.0) for one, slow in order.items()}
     found: list[Reading] = []
     while used and (began := time.monotonic()) < until:
         provider = min(used, key=used.__getitem__)

@@ -11,9 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-SLOW_SECONDS = 1.0
-"""A provider whose last reading took as long comes after all that are quicker."""
-
 LEFT_OUT_SECONDS = 60.0
 """One that quicker ones have left no time for so long is no longer kept behind them."""
 
@@ -37,21 +34,22 @@ class Turns:
         with self._lock:
             self._last[provider] = _Last(seconds, self._now())
 
-    def order(self, providers: Mapping[str, bool]) -> dict[str, bool]:
+    def order(self, providers: Mapping[str, bool], share: float) -> dict[str, bool]:
         """These providers, each with whether it is slow: the quick before the slow, and of each the
-        longest unread first. They come with whether the ledger has readings of them that failed:
-        one that was never read here counts as slow then, as if from now on."""
+        longest unread first. Slow is one whose last reading took its `share` of the time, in
+        seconds, or longer: the others would have less than theirs.
+
+        They come with whether the ledger has readings of them that failed: one that was never read
+        here counts as slow then, as if from now on."""
         never = _Last(0.0, float("-inf"))
         with self._lock:
             now = self._now()
             for name, failing in providers.items():
                 if failing and name not in self._last:
-                    self._last[name] = _Last(SLOW_SECONDS, now)
+                    self._last[name] = _Last(float("inf"), now)
             last = {one: self._last.get(one, never) for one in providers}
             since = now - LEFT_OUT_SECONDS
-        slow = {
-            name: one.seconds >= SLOW_SECONDS and one.ended > since for name, one in last.items()
-        }
+        slow = {name: one.seconds >= share and one.ended > since for name, one in last.items()}
         return {
             name: slow[name] for name in sorted(slow, key=lambda one: (slow[one], last[one].ended))
         }
