@@ -60,7 +60,7 @@ class StoreError(ExtractionPipelineError):
 
 
 class StoreUnavailable(StoreError):
-    """The store behind the network cannot be reached: nothing is known of what it holds."""
+    """The store cannot be reached: nothing is known of what it holds."""
 
 
 class LedgerError(ExtractionPipelineError):

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from extraction_pipeline.errors import StoreUnavailable
+
 
 class StoreBackend(Protocol):
     """Contents by their hash, without comparing them. Errors are those of the place."""
@@ -42,3 +44,12 @@ class StoreBackend(Protocol):
 def fits(found: int | None, size: int | None) -> bool:
     """Whether what was found is there and has the size, if one is known. Nothing is of no bytes."""
     return found is not None and (found == size if size is not None else found > 0)
+
+
+def unavailable(digest: str, cause: str) -> StoreUnavailable:
+    """The error of a place that cannot be asked for a content, which may well lie there."""
+    return StoreUnavailable(
+        f"The store cannot read content {digest}: {cause}.",
+        remedy="Check that it can be reached, its setting and its credentials. What was under way "
+        "is tried again.",
+    )

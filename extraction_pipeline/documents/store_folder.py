@@ -1,5 +1,7 @@
 """The content-addressed store in a local folder."""
 
+import contextlib
+import errno
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,10 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from extraction_pipeline.documents.store_backend import fits
+from extraction_pipeline.documents.store_backend import fits, unavailable
 
 _UNFINISHED = "unfinished"
 """Folder of files being written, on the same disk so that they can be renamed into place."""
+
+_OF_ONE_CONTENT = frozenset({errno.EIO, errno.EISDIR, errno.ENOTDIR})
+"""What a damaged disk says of a file. All else (a network disk that is away, too many open files, a
+missing permission) says nothing of what the folder holds."""
 
 
 class LocalFolder:
@@ -67,7 +73,10 @@ class LocalFolder:
     def read(self, digest: str) -> bytes:
         """All bytes of a content."""
         # Texts are read by the hundred thousand, and `pathlib` costs more than the reading.
-        with open(self._path(digest), "rb", buffering=0) as file:  # noqa: PTH123
+        with (
+            self._reached(digest),
+            open(self._path(digest), "rb", buffering=0) as file,  # noqa: PTH123
+        ):
             return file.readall()
 
     def read_many(self, digests: Iterable[str]) -> Iterator[Callable[[], bytes]]:
@@ -76,11 +85,12 @@ class LocalFolder:
 
     def open(self, digest: str) -> BinaryIO:
         """A content as a stream."""
-        return Path(self._path(digest)).open("rb")
+        with self._reached(digest):
+            return Path(self._path(digest)).open("rb")
 
     def read_range(self, digest: str, offset: int, length: int) -> bytes:
         """So many bytes of a content, from an offset on."""
-        with Path(self._path(digest)).open("rb") as file:
+        with self._reached(digest), Path(self._path(digest)).open("rb") as file:
             file.seek(offset)
             return file.read(length)
 
@@ -98,6 +108,27 @@ class LocalFolder:
         except OSError:
             # It is missing, or the disk cannot give it out: it has to be put again.
             return None
+
+    @contextlib.contextmanager
+    def _reached(self, digest: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            if self._is_empty():
+                raise unavailable(digest, "its folder is missing or empty") from None
+            raise
+        except OSError as error:
+            if error.errno in _OF_ONE_CONTENT:
+                raise
+            raise unavailable(digest, error.strerror or type(error).__name__) from error
+
+    def _is_empty(self) -> bool:
+        """As a folder is on which no disk is mounted."""
+        try:
+            with os.scandir(self._root) as found:
+                return not any(found)
+        except FileNotFoundError:
+            return True
 
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest[2:4]}/{digest}"

@@ -13,8 +13,7 @@ from typing import Any, BinaryIO, cast
 
 import fsspec
 
-from extraction_pipeline.documents.store_backend import fits
-from extraction_pipeline.errors import StoreUnavailable
+from extraction_pipeline.documents.store_backend import fits, unavailable
 
 _QUESTIONS_AT_ONCE = 16
 _THREADS = 16
@@ -34,11 +33,7 @@ def _reached(digest: str) -> Iterator[None]:
         raise
     except Exception as error:
         cause = getattr(error, "strerror", None) or type(error).__name__
-        raise StoreUnavailable(
-            f"The store cannot read content {digest}: {cause}.",
-            remedy="Check that it can be reached, its setting and its credentials. What was "
-            "under way is tried again.",
-        ) from error
+        raise unavailable(digest, cause) from error
 
 
 class _Content(io.RawIOBase):
