@@ -230,7 +230,10 @@ def _store_errors(action: str, digest: str | None = None) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         if digest is None:
-            raise StoreError(f"The store cannot {action} {what}: its folder is gone.") from error
+            raise StoreError(
+                f"The store cannot {action} {what}: its folder or bucket is not there.",
+                remedy="Make it, or correct EXTRACTION_STORE_URL.",
+            ) from error
         raise StoreError(
             f"The store holds no {what}.",
             remedy="Check that the store's setting names the folder or bucket used before.",

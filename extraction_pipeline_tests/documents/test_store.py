@@ -291,6 +291,8 @@ class Slow(AsyncFileSystem):  # type: ignore[misc]  # its package has no types
         await self._call()
         if b"refused" in value:
             raise PermissionError("no")
+        if path.startswith("nowhere/"):
+            raise FileNotFoundError(path)
         Slow.contents[path] = value
 
     async def _cat_file(self, path: str, start=None, end=None, **options: object) -> bytes:
@@ -329,6 +331,13 @@ def test_a_write_that_failed_is_told_by_flush(slow: ContentStore) -> None:
     with pytest.raises(StoreError, match="cannot write"):
         slow.flush()
     slow.flush()
+
+
+def test_a_bucket_that_is_not_there_is_told_with_what_to_do(slow: ContentStore) -> None:
+    store = ContentStore("slow://nowhere")
+    store.put(b"fever")
+    with pytest.raises(StoreError, match=r"bucket is not there\. Make it, or correct"):
+        store.flush()
 
 
 def test_each_content_of_many_fails_on_its_own(store, slow: ContentStore) -> None:
