@@ -74,7 +74,8 @@ def driven(
 ) -> Iterator[Driven]:
     """Two notes, to be sent to that provider, by a process that waits long enough."""
     workplace.write(2)
-    pipeline = workplace.open(shared_server.base_url, POLL_MAX_SECONDS="0.05", READ_TIMEOUT="30")
+    long = dict.fromkeys(("READ_TIMEOUT", "POLL_TIMEOUT", "CONNECT_TIMEOUT"), "30")
+    pipeline = workplace.open(shared_server.base_url, POLL_MAX_SECONDS="0.05", **long)
     yield Driven(pipeline, shared_server)
     pipeline.engine.dispose()
 
