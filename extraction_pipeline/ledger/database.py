@@ -14,7 +14,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 
 from extraction_pipeline.errors import DatabaseUnavailable, LedgerError
 from extraction_pipeline.ledger.database_url import parse_database_url
-from extraction_pipeline.ledger.dead_peers import CLIENT, end_with_client
+from extraction_pipeline.ledger.dead_peers import CLIENT, end_with_client_alone
 from extraction_pipeline.ledger.lost_database import PASSING, told
 from extraction_pipeline.ledger.plans import plan_by_index
 from extraction_pipeline.ledger.server_log import keep_out_of_log
@@ -71,7 +71,7 @@ def open_engine(url: str, *, pool_size: int = 2, patience: float | None = None) 
         },
     )
     event.listen(engine, "connect", keep_out_of_log)
-    event.listen(engine, "connect", end_with_client)
+    event.listen(engine, "connect", end_with_client_alone)
     event.listen(engine, "connect", plan_by_index)
     if patience is not None:
         event.listen(engine, "connect", partial(_bound_waits, patience))

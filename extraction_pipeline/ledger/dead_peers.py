@@ -40,13 +40,30 @@ SERVER: Mapping[str, str] = {
 """Settings of a session, which any role may set for itself."""
 
 
+AS_LONG_AS_CLIENT: Mapping[str, str] = {
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+"""The same, of a connection that holds a lock while its process talks to a provider: that it is
+idle says nothing, and its job would lose the lock at each try anew."""
+
+
 def end_with_client(connection: Any, _record: object) -> None:
     """Have the server end the session of a connection of the driver's soon after its client."""
+    _set(connection, SERVER)
+
+
+def end_with_client_alone(connection: Any, _record: object) -> None:
+    """The same, and for no other reason than that."""
+    _set(connection, {**SERVER, **AS_LONG_AS_CLIENT})
+
+
+def _set(connection: Any, wanted: Mapping[str, str]) -> None:
     with connection.cursor() as cursor:
         # Not as options of the connection: poolers refuse those. Servers before 14 lack one.
         cursor.execute(
             "SELECT set_config(name, value, false) FROM unnest(%s, %s) AS wanted (name, value)"
             " WHERE current_setting(name, true) IS NOT NULL",
-            (list(SERVER), list(SERVER.values())),
+            (list(wanted), list(wanted.values())),
         )
     connection.commit()
