@@ -17,10 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from extraction_pipeline.errors import ExtractionPipelineError
 from extraction_pipeline.providers.api import ApiProvider
 from extraction_pipeline.providers.base import (
@@ -175,8 +174,8 @@ def main() -> None:
     endpoint = ProviderEndpoint(arguments.base_url, arguments.key, read_timeout=30)
     provider = build_api(ProviderName(arguments.provider), endpoint)
     life = Life(provider, arguments.model, arguments.seconds)
-    with TemporaryDirectory(prefix="extraction-life-") as folder:
-        life.run(Path(folder))
+    with temporary_folder("life") as folder:
+        life.run(folder)
     tell(f"failed: {', '.join(life.failed)}" if life.failed else "every step worked")
     sys.exit(1 if life.failed else 0)
 

@@ -16,14 +16,13 @@ import random
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dagster import AssetKey, DagsterEventType, DagsterInstance, RunsFilter
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 from sqlalchemy import text
 
 from benchmarks.arguments import positive
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.processes import Dagster, running_dagster
 from benchmarks.synthetic import COLLECTION, write_documents
 from extraction_pipeline.installation.stack import local_stack
@@ -243,8 +242,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not 0 <= arguments.scattered <= arguments.documents:
         parser.error("--scattered is a number from 0 to that of the documents")
-    with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
-        rows, peaks = measure(arguments.documents, arguments.scattered, Path(folder))
+    with temporary_folder("benchmark") as folder:
+        rows, peaks = measure(arguments.documents, arguments.scattered, folder)
     print(render_table(["part", "seconds or number"], rows))  # noqa: T201
     print(render_table(["process", "peak MB"], [[k, round(v)] for k, v in peaks.items()]))  # noqa: T201
 

@@ -20,13 +20,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
 import yaml
 
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.installation.stack import local_stack
 from extraction_pipeline.ledger.published import published_rows
@@ -187,8 +186,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args()
     started = time.monotonic()
-    with TemporaryDirectory(prefix="extraction-providers-") as folder:
-        lines = measure(arguments.corpus.absolute(), Path(folder))
+    with temporary_folder("providers") as folder:
+        lines = measure(arguments.corpus.absolute(), folder)
     found = disagreements(lines)
     rows: list[list[Cell]] = [[line.collection, line.provider, *line.counts] for line in lines]
     if arguments.json:

@@ -17,14 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 import requests
 from sqlalchemy import Engine, text
 
 from benchmarks.arguments import positive
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.throughput import WAITING, run_stages
 from benchmarks.watch import Stage
@@ -192,8 +191,8 @@ def main() -> None:
     )
     parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
-        stages, floors = measure(arguments.documents, Path(folder))
+    with temporary_folder("benchmark") as folder:
+        stages, floors = measure(arguments.documents, folder)
     seconds: dict[str, float] = {}
     for stage in stages:
         name = "records" if stage.name.startswith("records") else stage.name

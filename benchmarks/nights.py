@@ -9,11 +9,10 @@ many; the checks that the nightly job runs are timed apart. `--profile` as in `t
 
 import argparse
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from benchmarks.arguments import positive
 from benchmarks.crew import Crew
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.throughput import end_jobs, run_stages
 from benchmarks.watch import Stage, Watch, report
@@ -67,10 +66,8 @@ def main() -> None:
     parser.add_argument("new", type=positive, nargs="?", default=1_000)
     parser.add_argument("--profile", action="store_true", help="show each stage's functions")
     arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
-        stages = measure(
-            arguments.standing, arguments.new, Path(folder), profiling=arguments.profile
-        )
+    with temporary_folder("benchmark") as folder:
+        stages = measure(arguments.standing, arguments.new, folder, profiling=arguments.profile)
     report(stages, print, total=False)
 
 

@@ -14,8 +14,6 @@ import argparse
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dagster import AssetKey, AssetMaterialization, DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.definitions.partitions.subset import DefaultPartitionsSubset
@@ -23,7 +21,7 @@ from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from sqlalchemy import create_engine, make_url, text
 
 from benchmarks.arguments import positive
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.processes import Dagster, running_dagster
 from extraction_pipeline.installation.stack import local_stack
 from extraction_pipeline.orchestration.event_log import write_records
@@ -195,8 +193,7 @@ def main() -> None:
     parser.add_argument("documents", type=positive, nargs="?", default=10_000)
     parser.add_argument("--serve", action="store_true", help="leave the UI running")
     arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
-        root = Path(folder)
+    with temporary_folder("benchmark") as root:
         for name in ("documents", "collections"):
             (root / name).mkdir()
         (root / "collections" / "bench.yaml").write_text(

@@ -13,12 +13,11 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from sqlalchemy import select
 
 from benchmarks.arguments import positive
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.watch import Stage, Watch, report
 from extraction_pipeline.ledger.tables import result_files
@@ -86,8 +85,8 @@ def main() -> None:
     parser.add_argument("megabytes", type=positive, nargs="?", default=1024)
     parser.add_argument("documents", type=positive, nargs="?", default=1000)
     arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
-        stages = measure(arguments.megabytes, arguments.documents, Path(folder))
+    with temporary_folder("benchmark") as folder:
+        stages = measure(arguments.megabytes, arguments.documents, folder)
     report(stages, print, total=False)
 
 

@@ -10,12 +10,11 @@ TOAST, after VACUUM, less what they have in an empty installation, for each docu
 import argparse
 import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection, text
 
 from benchmarks.arguments import positive
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.synthetic import COLLECTION, write_documents
 from extraction_pipeline.installation.session import driving
 from extraction_pipeline.orchestration.driving import Driver, Target
@@ -87,8 +86,8 @@ def main() -> None:
     )
     parser.add_argument("documents", type=positive, nargs="?", default=2000)
     count = parser.parse_args().documents
-    with TemporaryDirectory(prefix="extraction-sizes-") as folder:
-        grown, stored, sessions = measure(count, Path(folder))
+    with temporary_folder("sizes") as folder:
+        grown, stored, sessions = measure(count, folder)
     grown.sort(key=lambda row: -float(row[1] or 0))
     shown = [row for row in grown if float(row[1] or 0) >= LEAST]
     for schema in ("public", "extraction"):

@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import requests
@@ -25,7 +24,7 @@ from dagster import DagsterInstance
 from sqlalchemy import text
 
 from benchmarks.arguments import positive
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.synthetic import COLLECTION, write_documents
 from benchmarks.unreliable_relay import Mood, unreliable_relay
 from extraction_pipeline.installation.stack import local_stack
@@ -133,8 +132,8 @@ def main() -> None:
     )
     parser.add_argument("jobs", type=positive, nargs="?", default=200, help="of each account")
     arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
-        print(render_table(HEADER, measure(arguments.jobs, Path(folder))))  # noqa: T201
+    with temporary_folder("benchmark") as folder:
+        print(render_table(HEADER, measure(arguments.jobs, folder)))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -18,14 +18,13 @@ import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import orjson
 from sqlalchemy import select
 
 from benchmarks.arguments import positive
 from benchmarks.crew import Crew, crew
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.synthetic import bench, write_documents
 from benchmarks.watch import Watch, report
 from extraction_pipeline.documents.parts import Part
@@ -137,10 +136,10 @@ def main() -> None:
     )
     parser.add_argument("--profile", action="store_true", help="show each stage's functions")
     arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="extraction-benchmark-") as folder:
+    with temporary_folder("benchmark") as folder:
         watch = measure(
             arguments.documents,
-            Path(folder),
+            folder,
             workers=arguments.workers,
             profiling=arguments.profile,
         )

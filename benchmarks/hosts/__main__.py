@@ -20,12 +20,15 @@ from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
 
-from benchmarks.arguments import positive
+from benchmarks.arguments import empty_folder, positive
 from benchmarks.ending import ended_in_order
 from benchmarks.hosts.network import enter, network
 from benchmarks.hosts.services import Services
 from benchmarks.hosts.trial import Trial, run_trial
 from extraction_pipeline.reports.table import render_table
+
+CLOSING_SECONDS = 60.0
+"""For a trial that is broken off: nothing of its network may stay behind."""
 
 
 def main() -> int:
@@ -43,7 +46,9 @@ def main() -> int:
     )
     parser.add_argument("--cores", type=float, default=0.25, help="of each worker host; 0: any")
     parser.add_argument("--lose", action="store_true", help="cut one off and kill one, of each")
-    parser.add_argument("--keep", type=Path, help="an empty folder to keep logs in")
+    parser.add_argument(
+        "--keep", type=empty_folder, help="an empty or new folder to keep each trial's logs in"
+    )
     arguments = parser.parse_args()
     if os.geteuid() != 0 or which("ip") is None or which("redis-server") is None:
         parser.error("it needs root, and the programs ip and redis-server")
@@ -57,22 +62,30 @@ def main() -> int:
     def tell(line: str) -> None:
         print(f"{time.monotonic() - began:7.1f} {line}", file=sys.stderr)  # noqa: T201
 
-    trials = [_in_a_process(count, losing, arguments, tell) for count, losing in plan]
+    trials = []
+    for number, (count, losing) in enumerate(plan, 1):
+        kept = arguments.keep and arguments.keep / f"{number}_workers_{count}"
+        trials.append(_in_a_process(count, losing, kept, arguments, tell))
     return 0 if all(trials) else 1
 
 
 def _in_a_process(
-    workers: int, losing: bool, arguments: argparse.Namespace, tell: Callable[[str], None]
+    workers: int,
+    losing: bool,
+    kept: Path | None,
+    arguments: argparse.Namespace,
+    tell: Callable[[str], None],
 ) -> bool:
     """A trial in a process of its own: it moves to a host of a network that is gone after it."""
     pid = os.fork()
     if pid == 0:
         # However it is told to end, nothing of the network stays behind.
+        signal.set_wakeup_fd(-1)  # the command's own
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         code = 2
         try:
-            code = 0 if _trial(workers, losing, arguments, tell) else 1
+            code = 0 if _trial(workers, losing, kept, arguments, tell) else 1
         except SystemExit as ended:
             tell(str(ended))
         except KeyboardInterrupt:
@@ -93,10 +106,15 @@ def _in_a_process(
 
 
 def _trial(
-    workers: int, losing: bool, arguments: argparse.Namespace, tell: Callable[[str], None]
+    workers: int,
+    losing: bool,
+    kept: Path | None,
+    arguments: argparse.Namespace,
+    tell: Callable[[str], None],
 ) -> bool:
     with TemporaryDirectory(prefix="extraction-hosts-") as temporary:
-        root = arguments.keep or Path(temporary)
+        root = kept or Path(temporary)
+        root.mkdir(exist_ok=True)
         root.chmod(0o755)
         with network(f"xp{os.getpid()}", arguments.cores or None) as made:
             services = Services(
@@ -128,4 +146,4 @@ def _report(trial: Trial, losing: bool) -> None:
 
 
 if __name__ == "__main__":
-    ended_in_order(main)
+    ended_in_order(main, CLOSING_SECONDS)

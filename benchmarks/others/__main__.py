@@ -31,12 +31,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 
 from benchmarks.arguments import positive
-from benchmarks.ending import ended_in_order
+from benchmarks.ending import ended_in_order, temporary_folder
 from benchmarks.others.environments import NotInstalled, Tool, python_of
 from benchmarks.others.programs.settings import Fair
 from benchmarks.others.subjects import Other, PreparedPipeline
@@ -105,9 +104,9 @@ def main() -> None:
     ):
         if wrong:
             parser.error(f"there is no {kind} {', '.join(sorted(wrong))}")
-    with TemporaryDirectory(prefix="extraction-others-") as temporary:
+    with temporary_folder("others") as temporary:
         batch_size = asked.batch_size or asked.documents or DOCUMENTS
-        subjects = _subjects(tools, asked.environments or Path(temporary), batch_size, asked.poll)
+        subjects = _subjects(tools, asked.environments or temporary, batch_size, asked.poll)
         holds = True
         if asked.documents:
             _head(asked.json, TIMED)
@@ -165,8 +164,7 @@ def _begin(
 
 
 def _speed(documents: int, subject_of: SubjectOf) -> Speed:
-    with TemporaryDirectory(prefix="extraction-others-") as root:
-        folder = Path(root)
+    with temporary_folder("others") as folder:
         write_documents(folder / "documents", 0, documents)
         with batch_server(folder) as url:
             subject = subject_of(folder, folder / "documents", f"{url}/v1")

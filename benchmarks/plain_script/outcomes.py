@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import requests
 
+from benchmarks.ending import temporary_folder
 from benchmarks.plain_script.scenarios import DOCUMENTS, Scenario
 from benchmarks.plain_script.subjects import Subject
 
@@ -42,8 +42,7 @@ class Outcome:
 
 def outcome(scenario: Scenario, subject_of: Callable[[Path, Path, str], Subject]) -> Outcome:
     """Take one program through one scenario."""
-    with TemporaryDirectory(prefix="extraction-plain-") as root:
-        folder = Path(root)
+    with temporary_folder("plain") as folder:
         documents = folder / "documents"
         documents.mkdir()
         for number in range(DOCUMENTS):

@@ -11,6 +11,8 @@ import pytest
     ("words", "said"),
     [
         (("throughput", "10", "--workers", "0"), "argument --workers: 0 is less than 1"),
+        (("hosts", "--keep", "docs"), "argument --keep: docs is not empty"),
+        (("hosts", "--keep", "README.md/logs"), "argument --keep: README.md/logs: Not a directory"),
         (("backfill", "10", "--scattered", "50"), "--scattered is a number from 0 to that of"),
     ],
 )
