@@ -75,8 +75,12 @@ def measure(count: int, root: Path) -> tuple[list[list[str | int | float | None]
         ]
         for name, (whole, indexes) in after.items()
     ]
-    stored = sum(one.stat().st_size for one in (root / "home" / "store").rglob("*"))
-    return grown, round(stored / count), int(sessions)
+    return grown, round(stored_bytes(root / "home" / "store") / count), int(sessions)
+
+
+def stored_bytes(store: Path) -> int:
+    """Bytes of the files, which is what an object store has: folders are none of it."""
+    return sum(one.stat().st_size for one in store.rglob("*") if one.is_file())
 
 
 def main() -> None:
