@@ -31,7 +31,7 @@ class Refusals:
         """The refusal that one of these messages tells of: those of an exception and of what led to
         it, the last first. `None` where it has nothing to do with any."""
         for message in messages:
-            for told, refusal in self._told.items():
+            for told, refusal in tuple(self._told.items()):
                 if told in message:
                     return refusal
         return None

@@ -150,7 +150,7 @@ def poll_due(
 
     Providers share the time: the next call goes to the one that has used the least of it, so that
     one that answers slowly leaves the others theirs. Who was slow before waits until the quick ones
-    are done, and who asks to wait is asked no more.
+    are done, who asks to wait is asked no more, and who leaves another tick waiting is not asked.
     Whatever one job's reading runs into, the others are read. Raises `DatabaseUnavailable`.
     """
     until = time.monotonic() + seconds
@@ -167,12 +167,11 @@ def poll_due(
     found: list[Reading] = []
     while used and (began := time.monotonic()) < until:
         provider = min(used, key=used.__getitem__)
-        reading = _read(pipeline, waiting[provider].popleft(), actor)
+        with _turns.reading(provider):
+            reading = _read(pipeline, waiting[provider].popleft(), actor)
         found.append(reading)
-        took = time.monotonic() - began
-        _turns.took(provider, took)
         slow, before = used[provider]
-        used[provider] = (slow, before + took)
+        used[provider] = (slow, before + time.monotonic() - began)
         if reading.paused or not waiting[provider]:
             del used[provider]
     return found

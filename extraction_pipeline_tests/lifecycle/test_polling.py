@@ -1,5 +1,6 @@
 """Polling: a failed reading is no end, a slow or broken job is nobody else's trouble."""
 
+import threading
 import time
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle import polling
 from extraction_pipeline.lifecycle.holding import GONE_PATIENCE
+from extraction_pipeline.lifecycle.pipeline import Pipeline
 from extraction_pipeline.lifecycle.polling import poll, poll_due
 from extraction_pipeline.lifecycle.turns import Turns
 from extraction_pipeline.providers.base import BatchProvider, ProviderLimits
@@ -141,26 +143,22 @@ def test_a_job_that_cannot_be_polled_does_not_starve_the_rest(
     assert time.monotonic() - start < 8
 
 
-@pytest.mark.parametrize("begun_anew", [False, True], ids=["one process", "a start between"])
-def test_a_provider_that_never_answers_costs_the_others_one_tick(
-    driven: Driven,
-    workplace: Workplace,
-    proxy: Proxy,
-    monkeypatch: pytest.MonkeyPatch,
-    begun_anew: bool,
-) -> None:
-    """A call that is waited for longer than all of a tick took each tick for itself, for as many
-    ticks as it had jobs."""
+@pytest.fixture
+def one_hangs(
+    driven: Driven, workplace: Workplace, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Pipeline, Hold]:
+    """A pipeline that has three jobs at a provider that never answers, and three due after them at
+    one whose jobs have ended; nobody was read yet."""
     workplace.write(6)
     narrow = limited(driven, ONE_A_JOB)
-    *hanging, one, two, three = narrow.submitted(6)
-    fine = [one, two, three]
+    narrow.submitted(6)
+    driven.execute("UPDATE extraction.batch_jobs SET due_at = now() - interval '2 s'")
     driven.execute(
-        "UPDATE extraction.batch_jobs SET provider = 'openai', due_at = due_at + interval '1 s'"
-        " WHERE id = ANY(:jobs)",
-        jobs=fine,
+        "UPDATE extraction.batch_jobs SET provider = 'openai', due_at = now() - interval '1 s'"
+        " WHERE id IN (SELECT id FROM extraction.batch_jobs ORDER BY id DESC LIMIT 3)"
     )
-    proxy.plan(POLL, Hold(forward=False), times=None)
+    hold = Hold(forward=False)
+    proxy.plan(POLL, hold, times=None)
     direct = ProviderEndpoint(driven.server.base_url, None)
 
     def provider(name: str) -> BatchProvider:
@@ -168,16 +166,45 @@ def test_a_provider_that_never_answers_costs_the_others_one_tick(
             return OpenAIBatchProvider(name, direct, ONE_A_JOB)
         return narrow.pipeline.provider(name)
 
-    pipeline = replace(driven.pipeline, provider=provider)
-    driven.later(1)
     monkeypatch.setattr(polling, "_turns", Turns())
+    return replace(driven.pipeline, provider=provider), hold
+
+
+STATES = "SELECT provider, state::text, count(*) FROM extraction.batch_jobs GROUP BY 1, 2"
+
+
+@pytest.mark.parametrize("begun_anew", [False, True], ids=["one process", "a start between"])
+def test_a_provider_that_never_answers_costs_the_others_one_tick(
+    driven: Driven,
+    one_hangs: tuple[Pipeline, Hold],
+    monkeypatch: pytest.MonkeyPatch,
+    begun_anew: bool,
+) -> None:
+    """A call that is waited for longer than all of a tick took each tick for itself, for as many
+    ticks as it had jobs."""
+    pipeline, _ = one_hangs
     assert [one.ended for one in poll_due(pipeline, ACTOR, 10, seconds=0.5)] == [False]
     if begun_anew:
         monkeypatch.setattr(polling, "_turns", Turns())
     second = poll_due(pipeline, ACTOR, 10, seconds=0.5)
     assert [one.ended for one in second] == [True, True, True, False]
-    assert {driven.job(job).state for job in fine} == {JobState.ENDED}
-    assert {driven.job(job).state for job in hanging} == {JobState.SUBMITTED}
+    assert set(map(tuple, driven.rows(STATES))) == {
+        ("local", "submitted", 3),
+        ("openai", "ended", 3),
+    }
+
+
+def test_a_reading_that_never_ends_holds_one_tick_and_none_after_it(
+    one_hangs: tuple[Pipeline, Hold],
+) -> None:
+    """A shared folder that is not there any more has no time-out."""
+    pipeline, hold = one_hangs
+    first = threading.Thread(target=lambda: poll_due(pipeline, ACTOR, 10, seconds=0.5))
+    first.start()
+    assert hold.reached.wait(20)
+    second = poll_due(pipeline, ACTOR, 10, seconds=5)
+    first.join(20)
+    assert [one.ended for one in second] == [True, True, True]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Whose turn it is: the quick before the slow, and nobody is left out for long."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,73 +9,80 @@ from extraction_pipeline.lifecycle.turns import LEFT_OUT_SECONDS, Turns
 
 providers = st.sampled_from(["anthropic", "gemini", "infrai", "local", "openai"])
 
-
 SHARE = 1.0
 
 
-def ticking() -> Iterator[float]:
-    now = 0.0
-    while True:
-        yield (now := now + 1)
+class Watched:
+    """Turns, and the clock that they look at."""
 
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.turns = Turns(lambda: self.now)
 
-def well(names: Iterable[str]) -> dict[str, bool]:
-    """Providers without a reading that failed."""
-    return dict.fromkeys(names, False)
+    def took(self, provider: str, seconds: float) -> None:
+        with self.turns.reading(provider):
+            self.now += seconds
+
+    def order(self, names: Iterable[str], failing: str = "", share: float = SHARE) -> str:
+        """The quick in turn, and behind a dash the slow."""
+        order = self.turns.order({name: name in failing for name in names}, share)
+        quick, slow = ([one for one, is_slow in order.items() if is_slow == of] for of in (0, 1))
+        assert list(order) == quick + slow
+        return " ".join(quick) + (" - " + " ".join(slow) if slow else "")
 
 
 def test_the_slow_come_last_and_the_longest_unread_first() -> None:
-    clock = ticking()
-    turns = Turns(lambda: next(clock))
-    assert list(turns.order(well("ba"), SHARE)) == ["b", "a"]
+    watched = Watched()
+    assert watched.order("ba") == "b a"
     for name, seconds in (("b", 9.0), ("a", 0.1), ("c", 0.1), ("d", 9.0)):
-        turns.took(name, seconds)
-    assert list(turns.order(well("abcde"), SHARE)) == ["e", "a", "c", "b", "d"]
-    assert turns.order(well("ab"), SHARE) == {"a": False, "b": True}
-    turns.took("b", 9.0)
-    turns.took("d", 0.1)
-    assert list(turns.order(well("abcde"), SHARE)) == ["e", "a", "c", "d", "b"]
-    for _ in range(int(LEFT_OUT_SECONDS)):
-        next(clock)
-    turns.took("a", 0.1)
-    assert turns.order(well("ab"), SHARE) == {"b": False, "a": False}
+        watched.took(name, seconds)
+    assert watched.order("abcde") == "e a c - b d"
+    watched.took("b", 9.0)
+    watched.took("d", 0.1)
+    assert watched.order("abcde") == "e a c d - b"
+    watched.now += LEFT_OUT_SECONDS
+    watched.took("a", 0.1)
+    assert watched.order("ab") == "b a"
 
 
 @given(st.dictionaries(providers, st.sampled_from([0.1, 5.0]), min_size=1))
 def test_every_slow_provider_is_first_of_the_slow_in_turn(took: dict[str, float]) -> None:
-    clock = ticking()
-    turns = Turns(lambda: next(clock))
+    watched = Watched()
     for name, seconds in took.items():
-        turns.took(name, seconds)
+        watched.took(name, seconds)
     slow = [name for name, seconds in took.items() if seconds >= SHARE]
     firsts = []
     for _ in slow:
-        order = list(turns.order(well(took), SHARE))
-        assert {order.index(one) for one in slow} == set(range(len(took) - len(slow), len(took)))
-        first = next(one for one in order if one in slow)
-        turns.took(first, 5.0)
+        first = watched.order(took).partition("- ")[2].split()[0]
+        watched.took(first, 5.0)
         firsts.append(first)
     assert firsts == slow
 
 
 def test_who_takes_no_more_than_its_share_is_not_kept_behind_those_who_are_quicker() -> None:
-    turns = Turns(lambda: 1.0)
-    turns.took("a", 0.9)
-    turns.took("b", 1.1)
-    assert turns.order(well("ab"), share=2.0) == {"a": False, "b": False}
-    assert turns.order(well("ab"), share=1.0) == {"a": False, "b": True}
+    watched = Watched()
+    watched.took("a", 0.9)
+    watched.took("b", 1.1)
+    assert watched.order("ab", share=2.0) == "a b"
+    assert watched.order("ab", share=1.0) == "a - b"
 
 
 def test_after_a_start_who_failed_before_it_waits_for_its_turn() -> None:
-    clock = ticking()
-    turns = Turns(lambda: next(clock))
-    failing = {"a": True, "b": False}
-    assert turns.order(failing, SHARE) == {"b": False, "a": True}
-    turns.took("a", 0.1)
-    assert turns.order(failing, SHARE) == {"b": False, "a": False}, "it was read since, and quickly"
-    turns = Turns(lambda: next(clock))
-    turns.order(failing, SHARE)
-    for _ in range(int(LEFT_OUT_SECONDS)):
-        next(clock)
-    turns.took("b", 0.1)
-    assert turns.order(failing, SHARE) == {"a": False, "b": False}, "nobody is left out for long"
+    watched = Watched()
+    assert watched.order("ab", failing="a") == "b - a"
+    watched.took("a", 0.1)
+    assert watched.order("ab", failing="a") == "b a", "it was read since, and quickly"
+    watched = Watched()
+    watched.order("ab", failing="a")
+    watched.now += LEFT_OUT_SECONDS
+    watched.took("b", 0.1)
+    assert watched.order("ab", failing="a") == "a b", "nobody is left out for long"
+
+
+def test_who_leaves_a_tick_waiting_is_not_asked_by_the_others() -> None:
+    watched = Watched()
+    with watched.turns.reading("a"):
+        with watched.turns.reading("a"):
+            assert watched.order("ab") == "b"
+        assert watched.order("ab") == "b"
+    assert watched.order("ab") == "b a"
