@@ -10,6 +10,7 @@ from pathlib import Path
 from extraction_pipeline.cli.output import say
 from extraction_pipeline.collections.environment import referenced_names
 from extraction_pipeline.collections.yaml_document import MOST_BYTES
+from extraction_pipeline.installation.stack import require_reachable
 from extraction_pipeline.settings import PREFIX, Settings, load_settings, variables
 from extraction_pipeline.whole_file import read_whole
 
@@ -20,9 +21,11 @@ OTHERS = frozenset({"EXTRACTION_CORPUS"})
 def read_settings() -> Settings:
     """The settings of this process. Says which variables look like settings and are none.
 
-    Raises `ConfigurationError` naming the variables at fault.
+    Raises `ConfigurationError` naming the variables at fault, or a state folder that nobody can
+    look into.
     """
     settings = load_settings()
+    require_reachable(settings.home)
     for line in unknown_variables(os.environ, settings.collections):
         say(line)
     return settings
@@ -64,9 +67,13 @@ def _meant(name: str, known: Iterable[str]) -> str:
 
 
 def _referred_to(folders: Sequence[Path]) -> Iterator[str]:
+    # What cannot be read the loader names, with its remedy.
     for folder in folders:
-        for file in folder.glob("*"):
+        files: list[Path] = []
+        with suppress(OSError):
+            files = list(folder.glob("*"))
+        for file in files:
             if file.suffix.lower() in (".yaml", ".yml"):
-                with suppress(OSError):  # the loader says so with file and remedy
+                with suppress(OSError):
                     text = read_whole(file, MOST_BYTES).decode(errors="replace")
                     yield from referenced_names(text)

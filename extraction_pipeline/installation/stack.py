@@ -115,6 +115,17 @@ def _end_unused(home: Path) -> None:
     end_unused(home / BATCH_SERVER, LocalBatchServer(home / BATCH_SERVER))
 
 
+def require_reachable(home: Path) -> None:
+    """Raise `ConfigurationError` where nobody can tell what is in the state folder, or whether it
+    is there."""
+    try:
+        (home / POSTGRES).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise _no_home(home, error) from None
+
+
 def make_home(home: Path) -> None:
     """Make the state folder. Raises `ConfigurationError` where it cannot be made or written."""
     try:
@@ -122,7 +133,11 @@ def make_home(home: Path) -> None:
         with TemporaryFile(dir=home) as probe:
             probe.write(b"x")
     except OSError as error:
-        raise ConfigurationError(
-            f"The state folder {home} cannot be written: {error.strerror}.",
-            remedy="Set EXTRACTION_HOME to a folder that can.",
-        ) from None
+        raise _no_home(home, error) from None
+
+
+def _no_home(home: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(
+        f"The state folder {home} cannot be written: {error.strerror}.",
+        remedy="Set EXTRACTION_HOME to a folder that can.",
+    )

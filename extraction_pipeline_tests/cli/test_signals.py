@@ -65,6 +65,20 @@ def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         )
 
 
+def test_a_home_that_nobody_can_look_for_is_one_line(tmp_path: Path) -> None:
+    """As one below a folder that this account may not enter."""
+    installation = Installation(tmp_path, letters=0)
+    home = tmp_path / ("x" * 300)
+    installation.environment["EXTRACTION_HOME"] = str(home)
+    for words in (["status"], ["dev", "--port", "0"], ["contract", "openai"]):
+        done = installation.try_command(*words)
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"Error: The state folder {home} cannot be written: File name too long. "
+            "Set EXTRACTION_HOME to a folder that can.\n"
+        )
+
+
 def test_help_and_slips_are_answered_at_once(tmp_path: Path) -> None:
     installation = Installation(tmp_path, letters=0)
     for words, code in ((["--help"], 0), (["demo", "--help"], 0), (["run", "--wrong"], 2)):
