@@ -161,10 +161,13 @@ def _ip(*words: str) -> None:
 
 
 def _kill_all(space: str) -> int:
-    found = subprocess.run(
-        ["ip", "netns", "pids", space], check=True, capture_output=True, text=True
-    )
-    pids = [int(pid) for pid in found.stdout.split() if int(pid) != os.getpid()]
+    looking = subprocess.Popen(["ip", "netns", "pids", space], stdout=subprocess.PIPE, text=True)
+    found, _ = looking.communicate()
+    if looking.returncode != 0:
+        raise subprocess.CalledProcessError(looking.returncode, looking.args)
+    # On our own host we are among them, and so is who looks.
+    ours = (os.getpid(), looking.pid)
+    pids = [int(pid) for pid in found.split() if int(pid) not in ours]
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
