@@ -95,10 +95,11 @@ def announced_to(settings: Settings) -> Path | None:
 def dagster_home(home: Path) -> Path:
     """The folder of Dagster's instance, with the instance file of this code in it, unless a person
     has written to it."""
-    folder = Path(os.environ.get("DAGSTER_HOME") or home / "dagster")
+    given = os.environ.get("DAGSTER_HOME", "").strip()
+    folder = Path(given or home / "dagster").expanduser().absolute()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if "DAGSTER_HOME" not in os.environ:
+        if not given:
             write_instance_file(folder)
     except OSError as error:
         raise ConfigurationError(

@@ -1,4 +1,8 @@
-"""A slip in a `dagster.yaml` that a person wrote is told in one line, before Dagster meets it."""
+"""A slip in a `dagster.yaml` that a person wrote is told in one line, before Dagster meets it.
+
+So is an instance that stores in SQLite, as it is with `DAGSTER_HOME` of another project: the checks
+ask PostgreSQL alone, and the records of this project would lie among those of that.
+"""
 
 import re
 from pathlib import Path
@@ -6,6 +10,7 @@ from pathlib import Path
 import yaml
 from dagster import DagsterInstance, DagsterInvalidConfigError
 from dagster._core.instance.ref import InstanceRef
+from dagster_postgres import PostgresEventLogStorage
 from dagster_shared.check import CheckError
 
 from extraction_pipeline.errors import ConfigurationError
@@ -18,9 +23,13 @@ _VALUES = (' Value "', " of original value", ". Expected", ", instead got", "\n"
 def require_usable_instance(folder: Path) -> None:
     """Open the instance of this folder once. Raises `ConfigurationError`, which holds no value of
     the file's, where Dagster cannot."""
+    if not (folder / "dagster.yaml").exists():
+        raise _stores_elsewhere(folder)  # before Dagster makes its files there
     try:
-        with DagsterInstance.from_ref(InstanceRef.from_dir(str(folder))):
-            return
+        with DagsterInstance.from_ref(InstanceRef.from_dir(str(folder))) as opened:
+            if isinstance(opened.event_log_storage, PostgresEventLogStorage):
+                return
+        raise _stores_elsewhere(folder)
     except yaml.MarkedYAMLError as error:
         place = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         fault = f"it is no YAML{place}"
@@ -37,6 +46,14 @@ def require_usable_instance(folder: Path) -> None:
     raise ConfigurationError(
         f"Dagster cannot use {folder / 'dagster.yaml'}: {fault}.",
         remedy="Mend it; one that is deleted in the state folder is written anew.",
+    )
+
+
+def _stores_elsewhere(folder: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"Dagster's instance in {folder} stores elsewhere than in PostgreSQL.",
+        remedy="Unset DAGSTER_HOME, if it is that of another project, or name a folder with a "
+        "dagster.yaml whose storage is that of ours.",
     )
 
 

@@ -1,5 +1,6 @@
 """What a person got wrong in `dagster.yaml` is told in one line, without what was written there."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from dagster import DagsterInstance
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.installation.instance_file import INSTANCE_FILE, is_instance_file_of_ours
+from extraction_pipeline.installation.stack import dagster_home
 from extraction_pipeline.installation.usable_instance import require_usable_instance
 
 OURS = INSTANCE_FILE.read_text()
@@ -45,6 +47,35 @@ def test_one_that_dagster_can_use_is_fine(instance: DagsterInstance) -> None:
         file.write("# of a person\n")
     assert not is_instance_file_of_ours(home)
     require_usable_instance(home)
+
+
+def test_one_that_stores_in_sqlite_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="stores elsewhere than in PostgreSQL"):
+        require_usable_instance(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    with pytest.raises(ConfigurationError, match="Unset DAGSTER_HOME, if it is that of another"):
+        require_usable_instance(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_empty_dagster_home_counts_as_not_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    """It led to the state folder, and to an instance without the file of this code there."""
+    monkeypatch.setenv("DAGSTER_HOME", value)
+    folder = dagster_home(tmp_path)
+    assert folder == tmp_path / "dagster"
+    assert is_instance_file_of_ours(folder)
+
+
+def test_a_dagster_home_is_given_to_dagster_as_it_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DAGSTER_HOME", "some/home\n")
+    assert dagster_home(tmp_path) == tmp_path / "some" / "home"
+    assert os.environ["DAGSTER_HOME"] == str(tmp_path / "some" / "home")
 
 
 def test_what_cannot_be_read_is_no_file_of_ours(tmp_path: Path) -> None:
