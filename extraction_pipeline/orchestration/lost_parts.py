@@ -5,6 +5,8 @@ the lost one is most often the last that ends. So these runs are left out of Dag
 and this sensor asks for them, as often as the instance allows for any run.
 """
 
+from collections.abc import Collection
+
 from dagster import (
     DagsterInstance,
     DagsterRun,
@@ -25,6 +27,7 @@ LOST_TAG = "extraction/workers_lost"
 
 def lost_parts(parts: JobDefinition) -> SensorDefinition:
     """The sensor over the runs of `scan_in_parts`."""
+    known = frozenset(parts.partitions_def.get_partition_keys() if parts.partitions_def else ())
 
     @run_failure_sensor(
         name="lost_parts",
@@ -35,17 +38,24 @@ def lost_parts(parts: JobDefinition) -> SensorDefinition:
         description="Reads a part of a source again whose worker was lost.",
     )
     def sensor(context: RunFailureSensorContext) -> RunRequest | SkipReason:
-        return again(context.instance, context.dagster_run)
+        return again(context.instance, context.dagster_run, known)
 
     return sensor
 
 
-def again(instance: DagsterInstance, run: DagsterRun) -> RunRequest | SkipReason:
-    """The run that reads the part of a failed one again; why there is none, if it is in vain."""
+def again(
+    instance: DagsterInstance, run: DagsterRun, known: Collection[str]
+) -> RunRequest | SkipReason:
+    """The run that reads the part of a failed one again, if it is one of the `known`; why there is
+    none, if it is in vain."""
     part = run.tags.get(PARTITION_NAME_TAG)
+    if part is not None and part not in known:
+        # Asked for all the same, it would end this tick and each one after it.
+        return SkipReason(f"Run {run.run_id} read a part that is none any more.")
     if part is None or run.tags.get(RUN_FAILURE_REASON_TAG) == RunFailureReason.STEP_FAILURE.value:
         return SkipReason(f"Run {run.run_id} has said why it failed.")
-    lost = int(run.tags.get(LOST_TAG, "0"))
+    said = run.tags.get(LOST_TAG, "0")
+    lost = int(said) if said.isdecimal() else 0
     if not instance.run_retries_enabled or lost >= instance.run_retries_max_retries:
         return SkipReason(f"Run {run.run_id} was the last try.")
     return RunRequest(

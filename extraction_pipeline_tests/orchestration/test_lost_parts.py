@@ -77,3 +77,10 @@ def test_it_is_tried_as_often_as_the_instance_allows(in_parts: Installed) -> Non
 def test_a_part_that_failed_with_a_cause_is_left_to_a_person(in_parts: Installed) -> None:
     lost(in_parts, **{RUN_FAILURE_REASON_TAG: RunFailureReason.STEP_FAILURE.value})
     assert asked_for(in_parts) == []
+
+
+def test_a_part_that_is_none_any_more_keeps_no_other_back(in_parts: Installed) -> None:
+    """Sources are read in another number of parts since, and the night reads them whole."""
+    lost(in_parts)
+    in_parts.workplace.environment.setenv("EXTRACTION_SCAN_PARTS", "3")
+    assert asked_for(in_parts.reopened()) == []
