@@ -60,14 +60,14 @@ def read_manifest(
     for row in rows:
         path = _as_text(row.path)
         if not path:
-            raise SourceError(f"Row {row.number} of the manifest has no {path_column!r}.")
+            raise _lacking(row.number, path_column)
         # Tables written on Windows separate folders with backslashes.
         path = relative(posixpath.normpath(path.replace("\\", "/")) if "://" not in path else path)
         record_id = None
         if record_id_column is not None:
             record_id = _as_text(row.record_id)
             if not record_id:
-                raise SourceError(f"Row {row.number} of the manifest has no {record_id_column!r}.")
+                raise _lacking(row.number, record_id_column)
             other_path, other_row = first_seen.setdefault(record_id, (path, row.number))
             if other_path != path:
                 raise SourceError(
@@ -77,6 +77,13 @@ def read_manifest(
                 )
         found.append(ManifestRow(path, record_id))
     return found
+
+
+def _lacking(row: int, column: str) -> SourceError:
+    return SourceError(
+        f"Row {row} of the manifest has no {column!r}.",
+        remedy="Fill it in, or take the row out: a manifest is read as a whole.",
+    )
 
 
 def _bytes_of(location: str) -> bytes:

@@ -115,8 +115,8 @@ def test_rows_that_repeat_themselves_are_one_entry_and_one_file_can_hold_two_rec
     ("text", "message"),
     [
         ("path,id\nnotes/a.txt,1\nnotes/b.txt,1\n", "Rows 2 and 3"),
-        ("path,id\nnotes/a.txt,\n", "Row 2 of the manifest has no 'id'"),
-        ("path,id\n,5\n", "Row 2 of the manifest has no 'path'"),
+        ("path,id\nnotes/a.txt,\n", "Row 2 of the manifest has no 'id'. Fill it in"),
+        ("path,id\n,5\n", "Row 2 of the manifest has no 'path'. Fill it in"),
         ("file,id\nnotes/a.txt,1\n", "no column 'path'; its columns are 'file', 'id'"),
         ("", "no column 'path', 'id'; its columns are none"),
         ("path,id\n" + "x" * 200_000 + ",1\n", "Line 2"),
