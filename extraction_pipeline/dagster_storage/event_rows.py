@@ -4,9 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from io import StringIO
+from typing import Any
 
 from dagster._core.storage.event_log.schema import AssetEventTagsTable, SqlEventLogStorageTable
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from extraction_pipeline.dagster_storage.refusals import refusals
 
 NULL = r"\N"
 
@@ -102,9 +106,17 @@ def _copy(
         lines.write("\n")
     lines.seek(0)
     named = ", ".join(f'"{column}"' for column in columns)
+    driver: Any = connection.dialect.loaded_dbapi
     raw = connection.connection.cursor()
     try:
         raw.copy_expert(f"COPY {table} ({named}) FROM STDIN", lines)
+    except driver.Error as error:
+        # SQLAlchemy makes these of every other statement's errors; and a server's sentence about a
+        # COPY shows the row.
+        raised = DBAPIError.instance(f"COPY {table}", None, error, driver.Error)
+        assert isinstance(raised, DBAPIError)
+        refusals.keep(raised)
+        raise raised from None
     finally:
         raw.close()
 

@@ -7,6 +7,7 @@ Whoever executes runs asks here why.
 from collections.abc import Iterable
 
 from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DBAPIError
 
 from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger.lost_database import lost_database
@@ -37,15 +38,21 @@ class Refusals:
         return None
 
     def note(self, context: ExceptionContext) -> None:
-        """Keep the cause of an error, and take the server's sentence from it: that can hold a
-        record's values."""
-        original, raised = context.original_exception, context.sqlalchemy_exception
+        """Keep the cause of an error that SQLAlchemy has met, unless it is one to be expected."""
+        raised = context.sqlalchemy_exception
+        if isinstance(raised, DBAPIError):
+            self.keep(raised, expected=context.is_pre_ping)
+
+    def keep(self, raised: DBAPIError, *, expected: bool = False) -> None:
+        """Keep the cause of an error, unless it was `expected`, and take the server's sentence from
+        it: that can hold a record's values."""
+        original = raised.orig
         code = getattr(original, "pgcode", None)
-        if raised is None or not isinstance(original, Exception):
-            return
         told = f"({type(original).__name__}) code {code}"
-        original.args = raised.args = (told,)
-        if context.is_pre_ping or (code or "").startswith(_EXPECTED):
+        raised.args = (told,)
+        if original is not None:
+            original.args = raised.args
+        if expected or (code or "").startswith(_EXPECTED):
             return
         self.last = self._told[told] = lost_database(raised) or LedgerError(
             f"The database refused a statement of Dagster's ({type(original).__name__}, code "

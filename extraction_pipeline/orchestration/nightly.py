@@ -36,6 +36,7 @@ from extraction_pipeline.collections.collection import Collection
 from extraction_pipeline.crash_points import CrashPoint, crash_point
 from extraction_pipeline.errors import DatabaseUnavailable, ExtractionPipelineError
 from extraction_pipeline.ledger.audit import note
+from extraction_pipeline.ledger.lost_database import lost_database
 from extraction_pipeline.ledger.nights import since_last_night
 from extraction_pipeline.ledger.states import AuditEvent
 from extraction_pipeline.ledger.summary import summarize
@@ -142,6 +143,7 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
     """Refresh every collection; one that fails does not keep the others from their night."""
     night: dict[str, NightCounts] = {}
     faults: dict[str, str] = {}
+    unforeseen: Exception | None = None
     for name in sorted(pipeline.collections):
         try:
             counts, causes = refresh_collection(
@@ -151,6 +153,13 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
             raise  # of all, and worth another try
         except ExtractionPipelineError as error:
             faults[name] = str(error)
+            continue
+        except Exception as error:
+            if lost_database(error) is not None:
+                raise  # as above, of Dagster's own statements
+            # Its words are for the run's end alone: nobody knows what is in them.
+            unforeseen = unforeseen or error
+            faults[name] = f"It ended in {type(error).__name__}."
             continue
         night[name] = counts
         for cause in causes:
@@ -176,6 +185,8 @@ def refresh_all(context: AssetExecutionContext, pipeline: Pipeline, to: Recorder
             )
         ]
     )
+    if unforeseen is not None:
+        raise unforeseen
     if faults:
         named = " ".join(f"{name}: {fault}" for name, fault in faults.items())
         raise Failure(

@@ -34,6 +34,8 @@ NOT_ALLOWED = "The database refused a statement of Dagster's (InsufficientPrivil
         ("PIPELINE_START", "53100", FULL),
         ("STEP_OUTPUT", "53100", FULL),
         ("STEP_SUCCESS", "42501", NOT_ALLOWED),
+        ("ASSET_MATERIALIZATION", "53100", FULL),
+        ("ASSET_MATERIALIZATION", "42501", NOT_ALLOWED),
         ("PIPELINE_SUCCESS", "42501", NOT_ALLOWED),
         ("%", "53100", FULL),
     ],

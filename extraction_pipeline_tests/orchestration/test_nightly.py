@@ -177,6 +177,30 @@ def test_a_broken_collection_does_not_keep_the_others_from_their_night(
     assert metadata_of(record_of(installed, "2026-11-20"))["submitted"] == 0
 
 
+def test_an_error_that_nobody_has_thought_of_does_not_keep_the_others_from_their_night(
+    installed: Installed,
+) -> None:
+    installed.workplace.declare("all_but_notes")
+    installed = installed.reopened()
+    for collection in ("all_but_notes", "notes"):
+        installed.workplace.write(2, collection)
+    installed.execute("""
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'XX999'; END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON event_logs FOR EACH ROW
+        WHEN (NEW.asset_key LIKE '%all_but_notes%') EXECUTE FUNCTION refuse();
+    """)
+    result = night(installed, "2026-11-20")
+    assert not result.success
+    assert "XX999" in cause(result)
+    assert len(installed.materialized("batch_submissions")) == 2
+    without = metadata_of(record_of(installed, "2026-11-20"))["without_night"]
+    assert isinstance(without, dict)
+    assert without.keys() == {"all_but_notes"}
+    installed.execute("DROP TRIGGER refuse ON event_logs; DROP FUNCTION refuse()")
+    assert night(installed, "2026-11-20").success
+
+
 def test_a_provider_that_is_down_does_not_fail_a_night(installed: Installed) -> None:
     """The record says what waits; the sensor carries the job on when the provider is back."""
     installed.workplace.write(2)
