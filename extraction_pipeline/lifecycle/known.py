@@ -3,10 +3,20 @@
 import re
 from collections.abc import Sequence
 
-from extraction_pipeline.errors import LedgerError
+from extraction_pipeline.errors import ConfigurationError, LedgerError
 
 NAMED_AT_MOST = 3
 _HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def require_named(hashes: Sequence[str], done: str) -> None:
+    """Raise `ConfigurationError` if the list is empty: that of a script that found nothing must not
+    stand for all documents."""
+    if not hashes:
+        raise ConfigurationError(
+            f"document_hashes names no document, so none was {done}.",
+            remedy="Give partition keys in it.",
+        )
 
 
 def require_known(collection: str, unknown: Sequence[str], done: str) -> None:

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from extraction_pipeline.errors import ConfigurationError, LedgerError
+from extraction_pipeline.errors import LedgerError
 from extraction_pipeline.ledger import items
 from extraction_pipeline.ledger.audit import note
 from extraction_pipeline.ledger.states import AuditEvent, ItemState
 from extraction_pipeline.ledger.versions import find_version
-from extraction_pipeline.lifecycle.known import require_known
+from extraction_pipeline.lifecycle.known import require_known, require_named
 from extraction_pipeline.lifecycle.pipeline import Pipeline
 
 _LEFT: Mapping[ItemState | None, str] = {
@@ -47,11 +47,7 @@ def release(
     a version that was never used; `ConfigurationError` where no document is named.
     """
     asked = sorted(set(hashes))
-    if not asked:
-        raise ConfigurationError(
-            "No document was named, so none was released.",
-            remedy="Give partition keys in document_hashes.",
-        )
+    require_named(asked, "released")
     with pipeline.engine.begin() as connection:
         version = find_version(connection, collection, version_name)
         if version is None:

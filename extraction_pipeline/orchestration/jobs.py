@@ -27,7 +27,7 @@ from extraction_pipeline.ledger.documents import unknown_hashes
 from extraction_pipeline.ledger.states import JobState
 from extraction_pipeline.lifecycle.cleaning import clean_up
 from extraction_pipeline.lifecycle.collecting import collect
-from extraction_pipeline.lifecycle.known import require_known
+from extraction_pipeline.lifecycle.known import require_known, require_named
 from extraction_pipeline.lifecycle.publishing import publish_job
 from extraction_pipeline.lifecycle.registration import scan
 from extraction_pipeline.lifecycle.resolution import resolve
@@ -91,9 +91,9 @@ class SubmitConfig(TypedConfig):
     extraction_version: str | None = Field(
         default=None, description="Version to extract at; the active one if left out."
     )
-    document_hashes: list[str] = Field(
-        default_factory=list,
-        description="Just these documents, by their partition keys; empty for all that lack one.",
+    document_hashes: list[str] | None = Field(
+        default=None,
+        description="Just these documents, by their partition keys; left out, all that lack one.",
     )
 
 
@@ -181,14 +181,16 @@ def submit_missing_documents(
     with pipeline.working() as opened:
         collection = opened.collection(config.collection)
         version = collection.version(config.extraction_version or collection.active_version)
-        with opened.engine.connect() as connection:
-            unknown = unknown_hashes(connection, collection.name, config.document_hashes)
-        require_known(collection.name, unknown, "submitted")
+        if config.document_hashes is not None:
+            require_named(config.document_hashes, "submitted")
+            with opened.engine.connect() as connection:
+                unknown = unknown_hashes(connection, collection.name, config.document_hashes)
+            require_known(collection.name, unknown, "submitted")
         report = submit_documents(
             opened,
             collection,
             version,
-            hashes=config.document_hashes or None,
+            hashes=config.document_hashes,
             actor=context.run_id,
             before_due=True,
         )

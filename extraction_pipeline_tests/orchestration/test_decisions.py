@@ -89,7 +89,7 @@ def test_documents_that_failed_for_good_are_asked_about_once_more(
         "Released 1 of 2 documents; not released: 1 with a record."
     )
     for wrong, said_of_it in {
-        (): "No document was named",
+        (): "document_hashes names no document",
         ("f" * 64, hashes[0]): f"1 is not in notes ({'f' * 64}); none was released.",
         ("Mrs Doe.pdf", *hashes): "1 is not in notes; none was released.",
     }.items():

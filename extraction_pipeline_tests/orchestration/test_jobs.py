@@ -199,5 +199,7 @@ def test_documents_that_the_collection_does_not_have_are_named_and_nothing_is_se
     of_some = cause(installed.submit(document_hashes=[unknown[0], "Mrs Doe.pdf", *hashes]))
     assert of_some.startswith(f"Of these documents 2 are not in notes ({unknown[0]}, …); none")
     assert "Doe" not in of_some
+    of_empty = cause(installed.submit(document_hashes=[]))
+    assert of_empty.startswith("document_hashes names no document, so none was submitted. Give")
     assert installed.query("SELECT count(*) FROM extraction.batch_jobs") == [0]
     assert installed.submit(document_hashes=hashes).success
