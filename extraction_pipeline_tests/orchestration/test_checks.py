@@ -221,7 +221,7 @@ def test_the_nightly_job_runs_all_checks(installed: Installed, hashes: list[str]
 
 
 def test_a_check_without_its_tables_says_so_in_one_line(installed: Installed) -> None:
-    installed.execute("UPDATE extraction.alembic_version SET version_num = '0000'")
+    installed.execute("UPDATE extraction.alembic_version SET version_num = '0001'")
     result = (
         installed.definitions.resolve_implicit_global_asset_job_def()
         .get_subset(asset_check_selection={AGREE})
