@@ -106,7 +106,7 @@ class Campaign:
             self._turn_of_dagster()
             if not self._queue and self._runs() < AT_ONCE:
                 meal = next(meals)
-                if self.kills.total() >= kills:
+                if unharmed and self.kills.total() >= kills:
                     meal = replace(meal, meal=Meal.DOCUMENTS, collection=unharmed[0])
                 self._eat(meal)
             if self.kills.total() >= restart_at + RESTART_EVERY:
