@@ -13,10 +13,15 @@ from dagster._core.instance.ref import InstanceRef
 from dagster_postgres import PostgresEventLogStorage
 from dagster_shared.check import CheckError
 
-from extraction_pipeline.errors import ConfigurationError
+from extraction_pipeline.errors import ConfigurationError, ExtractionPipelineError
+from extraction_pipeline.ledger.lost_database import lost_database
 
 _UNSET = re.compile(r'environment variable "(\w+)" which is not set')
-_VALUES = (' Value "', " of original value", ". Expected", ", instead got", "\n")
+_SHOWN = re.compile(r"(?<=Found value )`[^`]*` |(?<=^Object ).* (?=is not )")
+_VALUES = (
+    *(' Value "', " of original value", ". Expected", ", instead got", " got ", ". Got "),
+    *(". You must", "\n"),
+)
 """What begins the part of Dagster's sentence that shows what was written, or all that may be."""
 
 
@@ -30,6 +35,8 @@ def require_usable_instance(folder: Path) -> None:
             if isinstance(opened.event_log_storage, PostgresEventLogStorage):
                 return
         raise _stores_elsewhere(folder)
+    except ExtractionPipelineError:
+        raise
     except yaml.MarkedYAMLError as error:
         place = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         fault = f"it is no YAML{place}"
@@ -38,11 +45,16 @@ def require_usable_instance(folder: Path) -> None:
     except OSError as error:
         fault = error.strerror or "it cannot be read"
     except DagsterInvalidConfigError as error:
-        said = error.errors[0].message
+        said = error.errors[0].message if error.errors else error.message
         unset = _UNSET.search(said)
         fault = f"{unset.group(1)} is not set" if unset else _without_values(said)
     except CheckError as error:
         fault = _without_values(str(error).removeprefix("Failure condition: "))
+    except Exception as error:  # noqa: BLE001
+        # A section without its lines, for one, and whatever a class that is named there may raise.
+        fault = f"it ends in {type(error).__name__}, as where a section lacks its lines"
+        if lost_database(error) is not None:
+            fault = "the database that it names cannot be reached"
     raise ConfigurationError(
         f"Dagster cannot use {folder / 'dagster.yaml'}: {fault}.",
         remedy="Mend it; one that is deleted in the state folder is written anew.",
@@ -58,6 +70,7 @@ def _stores_elsewhere(folder: Path) -> ConfigurationError:
 
 
 def _without_values(sentence: str) -> str:
+    sentence = _SHOWN.sub("", sentence)
     for beginning in _VALUES:
         sentence = sentence.partition(beginning)[0]
     return sentence.strip().rstrip(".")

@@ -12,6 +12,7 @@ from extraction_pipeline.installation.stack import dagster_home
 from extraction_pipeline.installation.usable_instance import require_usable_instance
 
 OURS = INSTANCE_FILE.read_text()
+NO_SERVER = "postgresql://word:word@127.0.0.1:1/word"
 
 
 @pytest.mark.parametrize(
@@ -27,9 +28,23 @@ OURS = INSTANCE_FILE.read_text()
         (OURS.replace("env: EXTRACTION_DATABASE_URL", "other: word"), "at path root:postgres_url"),
         (OURS.replace("class: Bulk", "class: Back"), "Couldn't find class BackPostgresStorage"),
         (OURS.replace("module: extraction", "module: abstraction"), "Couldn't import module"),
+        ("run_queue: {}\nrun_coordinator: {}", "`run_queue` which is incompatible with `run_co"),
+        ("concurrency: {pools: {default_limit: -7}}", "Found value for `pools > default_limit`"),
+        ("concurrency: {pools: {granularity: word}}", "Found value for `granularity`"),
+        ("concurrency: {pools: {default_limit: word}}", "Object is not"),
+        ("concurrency:", "ends in TypeError"),
+        ("storage:", "ends in TypeError"),
+        ("storage: {postgres: {postgres_url: word}}", "ends in ArgumentError"),
+        (
+            OURS.replace("\n        env: EXTRACTION_DATABASE_URL", f" {NO_SERVER}"),
+            "the database that it names cannot be reached",
+        ),
     ],
 )
-def test_a_slip_is_told_in_one_line(tmp_path: Path, written: str, told: str) -> None:
+def test_a_slip_is_told_in_one_line(
+    tmp_path: Path, written: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dagster_postgres.utils.calculate_delay", lambda **_: 0.0)
     (tmp_path / "dagster.yaml").write_bytes(written.encode("latin-1"))
     assert not is_instance_file_of_ours(tmp_path)
     with pytest.raises(ConfigurationError) as error:
