@@ -1,8 +1,10 @@
 """What the content-addressed store needs of the place where its bytes lie."""
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from extraction_pipeline.errors import StoreUnavailable
 
@@ -44,6 +46,45 @@ class StoreBackend(Protocol):
 def fits(found: int | None, size: int | None) -> bool:
     """Whether what was found is there and has the size, if one is known. Nothing is of no bytes."""
     return found is not None and (found == size if size is not None else found > 0)
+
+
+class _Guarded(io.RawIOBase):
+    """A stream, each reading of which is within a guard."""
+
+    def __init__(self, stream: BinaryIO, guard: Callable[[], AbstractContextManager[None]]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._guard = guard
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._guard():
+            data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with self._guard():
+            return self._stream.seek(offset, whence)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def guarded(
+    stream: BinaryIO,
+    guard: Callable[[], AbstractContextManager[None]],
+    buffered: int = io.DEFAULT_BUFFER_SIZE,
+) -> BinaryIO:
+    """A stream whose errors are told by `guard`: they come as it is read, not as it is opened. So
+    many bytes are `buffered`."""
+    return io.BufferedReader(_Guarded(stream, guard), buffered)
 
 
 def unavailable(digest: str, cause: str) -> StoreUnavailable:

@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
-from extraction_pipeline.documents.store_backend import fits, unavailable
+from extraction_pipeline.documents.store_backend import fits, guarded, unavailable
+from extraction_pipeline.errors import StoreError
 
 _UNFINISHED = "unfinished"
 """Folder of files being written, on the same disk so that they can be renamed into place."""
@@ -86,7 +87,8 @@ class LocalFolder:
     def open(self, digest: str) -> BinaryIO:
         """A content as a stream."""
         with self._reached(digest):
-            return Path(self._path(digest)).open("rb")
+            stream = Path(self._path(digest)).open("rb", buffering=0)  # noqa: SIM115
+        return guarded(cast(BinaryIO, stream), partial(self._given_out, digest))
 
     def read_range(self, digest: str, offset: int, length: int) -> bytes:
         """So many bytes of a content, from an offset on."""
@@ -121,6 +123,18 @@ class LocalFolder:
             if error.errno in _OF_ONE_CONTENT:
                 raise
             raise unavailable(digest, error.strerror or type(error).__name__) from error
+
+    @contextlib.contextmanager
+    def _given_out(self, digest: str) -> Iterator[None]:
+        """Around a reading of a file that could be opened, as a damaged one can."""
+        try:
+            with self._reached(digest):
+                yield
+        except OSError as error:
+            raise StoreError(
+                f"The store cannot read content {digest}: {error.strerror}.",
+                remedy="Check its disk, and restore it from a backup or register its source again.",
+            ) from error
 
     def _is_empty(self) -> bool:
         """As a folder is on which no disk is mounted."""

@@ -1,7 +1,6 @@
 """The content-addressed store in whatever fsspec reaches, such as an object store."""
 
 import contextlib
-import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,11 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import fsspec
 
-from extraction_pipeline.documents.store_backend import fits, unavailable
+from extraction_pipeline.documents.store_backend import fits, guarded, unavailable
 
 _QUESTIONS_AT_ONCE = 16
 _THREADS = 16
@@ -34,35 +33,6 @@ def _reached(digest: str) -> Iterator[None]:
     except Exception as error:
         cause = getattr(error, "strerror", None) or type(error).__name__
         raise unavailable(digest, cause) from error
-
-
-class _Content(io.RawIOBase):
-    """A content whose bytes come over the network as they are read."""
-
-    def __init__(self, stream: BinaryIO, digest: str) -> None:
-        super().__init__()
-        self._stream = stream
-        self._digest = digest
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with _reached(self._digest):
-            data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with _reached(self._digest):
-            return self._stream.seek(offset, whence)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 class ObjectStore:
@@ -132,7 +102,7 @@ class ObjectStore:
         self.flush()
         with _reached(digest):
             stream = self._filesystem.open(self._path(digest), "rb")
-        return io.BufferedReader(_Content(stream, digest), _BUFFERED_BYTES)
+        return guarded(stream, partial(_reached, digest), _BUFFERED_BYTES)
 
     def read_range(self, digest: str, offset: int, length: int) -> bytes:
         """So many bytes of a content, from an offset on."""

@@ -69,3 +69,17 @@ def test_a_content_that_lacks_beside_others_is_lost(tmp_path: Path, reading: str
         with pytest.raises(StoreError) as raised:
             READINGS[reading](store, digest)
         assert not isinstance(raised.value, StoreUnavailable)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_content_whose_bytes_the_disk_does_not_give_out_is_lost(
+    tmp_path: Path, reading: str
+) -> None:
+    store = ContentStore(str(tmp_path / "store"))
+    digest = store.put(b"fever")
+    (place,) = tmp_path.rglob(digest)
+    place.unlink()
+    place.symlink_to("/proc/self/mem")  # it can be opened, and its first byte cannot be read
+    with pytest.raises(StoreError, match="Input/output error") as raised:
+        READINGS[reading](store, digest)
+    assert not isinstance(raised.value, StoreUnavailable)

@@ -251,6 +251,11 @@ def test_a_payload_that_changed_since_it_was_built_is_not_sent(
     report = driven.submit()  # it is nobody else's trouble
     assert (len(report.submitted), report.waiting) == (1, [job_id])
     assert "damaged" in report.causes[0]
+    place.unlink()
+    place.symlink_to("/proc/self/mem")  # as a file that a damaged disk does not give out
+    with pytest.raises(StoreError, match="Input/output error"):
+        driven.resolve(job_id)
+    place.unlink()
     place.write_bytes(content)
     assert driven.resolve(job_id).state is JobState.SUBMITTED
 

@@ -234,6 +234,11 @@ def test_results_that_the_store_lost_are_fetched_once_more_and_only_the_same_wil
         driven.publish(job_id)
     driven.collect(job_id)
     place.unlink()
+    place.symlink_to("/proc/self/mem")  # as a file that a damaged disk does not give out
+    with pytest.raises(StoreError, match="Input/output error"):
+        driven.publish(job_id)
+    driven.collect(job_id)
+    place.unlink()
     with pytest.raises(StoreError):
         driven.publish(job_id)
     proxy.plan_results(reversed_rows)
