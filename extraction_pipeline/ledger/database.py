@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from extraction_pipeline.errors import DatabaseUnavailable, LedgerError
+from extraction_pipeline.errors import ConfigurationError, DatabaseUnavailable, LedgerError
 from extraction_pipeline.ledger.database_url import parse_database_url
 from extraction_pipeline.ledger.dead_peers import CLIENT, end_with_client_alone
 from extraction_pipeline.ledger.lost_database import PASSING, told
@@ -105,6 +105,11 @@ def _without_contents(url: URL, context: ExceptionContext) -> None:
         if why is not None:
             raise DatabaseUnavailable(why.message, remedy=why.remedy) from None
         raise told(code, place_of(url)) from None
+    if not connected and code is None:
+        raise ConfigurationError(
+            "EXTRACTION_DATABASE_URL has a parameter that PostgreSQL's driver does not know.",
+            remedy="Correct what stands behind its question mark, as in ?sslmode=require.",
+        ) from None
     if code == NOT_ALLOWED:
         raise LedgerError(
             f"The role of EXTRACTION_DATABASE_URL may not do this in {place_of(url)} ({code}).",

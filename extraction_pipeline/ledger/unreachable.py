@@ -3,12 +3,16 @@
 Nothing of a record is in such a sentence, but a user's name can be: it is read and never repeated.
 """
 
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import URL
 
 DEFAULT_PORT = 5432
 _VARIABLE = "EXTRACTION_DATABASE_URL"
+_NAMES = re.compile(r'"[^"]*"')
+"""Of hosts, users, databases and files: they may be called anything, and say nothing of a cause."""
+_OF_SSL = ("ssl", "certificate", "private key")
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ def place_of(url: URL) -> str:
 def why_unreachable(url: URL, said: str) -> Unreachable:
     """The cause of a failed connection. `said` is the driver's sentence in English; of one in
     another language only the place is told."""
+    said = _NAMES.sub("", said)
     place = place_of(url)
     place = place[0].upper() + place[1:]
     if "too many c" in said or "connection slots" in said:
@@ -48,7 +53,7 @@ def why_unreachable(url: URL, said: str) -> Unreachable:
             f"{place} lets nobody in from here in this way.",
             f"Let its pg_hba.conf do so, or set sslmode in {_VARIABLE} as it asks.",
         )
-    if "ssl" in said.lower():
+    if any(word in said.lower() for word in _OF_SSL):
         return Unreachable(
             f"{place} and this side do not agree on SSL.",
             f"Correct sslmode and its certificates in {_VARIABLE}.",

@@ -71,11 +71,16 @@ def test_a_role_that_may_not_write_is_told_so(engine: Engine) -> None:
             "does not resolve. Correct it in EXTRACTION_DATABASE_URL.",
         ),
         (
+            "postgresql://nobody:secret@ssl.password.role.invalid/nothing",
+            "Database nothing at ssl.password.role.invalid, port 5432 cannot be reached: the host "
+            "name does not resolve. Correct it in EXTRACTION_DATABASE_URL.",
+        ),
+        (
             "postgresql://nobody:secret@/nothing?host=/nowhere",
             "Database nothing at /nowhere, port 5432 cannot be reached: no server listens there.",
         ),
     ],
-    ids=["refused", "no such host", "no such socket"],
+    ids=["refused", "no such host", "a host of any name", "no such socket"],
 )
 def test_a_database_that_is_not_there_is_named_without_user_and_password(
     url: str, said: str
@@ -102,6 +107,12 @@ def test_a_connection_that_breaks_off_names_its_database(engine: Engine) -> None
         engine.connect() as connection,
     ):
         connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+
+def test_a_parameter_that_the_driver_does_not_know_is_no_fault_of_the_database() -> None:
+    with pytest.raises(ConfigurationError, match="behind its question mark") as raised:
+        open_engine("postgresql://nobody:secret@127.0.0.1:1/nothing?ssl_mode=word").connect()
+    assert "word" not in str(raised.value)
 
 
 @pytest.mark.parametrize("url", ["sqlite:///file", "mysql://host/name", "no url"])

@@ -120,6 +120,9 @@ def test_a_server_that_takes_no_more_connections_says_so(database_url: str) -> N
         ("FATAL:  the database system is in recovery mode", "is starting or stopping"),
         ("server does not support SSL, but SSL was required", "do not agree on SSL"),
         ("SSL error: certificate verify failed", "do not agree on SSL"),
+        ('certificate for "h" does not match host name "i"', "do not agree on SSL"),
+        ('private key file "/home/k" has group or world access', "do not agree on SSL"),
+        ('connection to server at "ssl" (::1), port 5432 failed: timeout expired', "10 seconds"),
         ('FATAL:  no pg_hba.conf entry for host "h", database "d", no encryption', "in this way"),
     ],
 )
