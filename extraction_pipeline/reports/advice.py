@@ -79,7 +79,8 @@ _STUCK: dict[StuckReason, str] = {
     "Where it can never be reached again, the job give_up_batch lets its documents be asked about "
     "again.",
     StuckReason.NOT_LOOKED_AT: "No process has looked at it for an hour: start `dev` or the "
-    "daemon, and switch on the sensor batch_status.",
+    "daemon, and switch on the sensor batch_status. Where both is so, one has waited for its "
+    "provider all this time, as for a shared folder that is away: mend that, and start it anew.",
     StuckReason.ACCOUNT_PAUSED: "The provider tells this account to wait, again and again: check "
     "its limits there, or wait.",
 }
