@@ -15,9 +15,14 @@ from extraction_pipeline.errors import StoreError
 _UNFINISHED = "unfinished"
 """Folder of files being written, on the same disk so that they can be renamed into place."""
 
-_OF_ONE_CONTENT = frozenset({errno.EIO, errno.EISDIR, errno.ENOTDIR})
-"""What a damaged disk says of a file. All else (a network disk that is away, too many open files, a
-missing permission) says nothing of what the folder holds."""
+_OF_ONE_CONTENT = frozenset(
+    getattr(errno, name)
+    for name in ("EIO", "EISDIR", "ENOTDIR", "EBADMSG", "EUCLEAN")
+    if hasattr(errno, name)
+)
+"""What a damaged disk says of a file, the last two by a file system that checks sums. All else (a
+network disk that is away, too many open files, a missing permission) says nothing of what the
+folder holds."""
 
 
 class LocalFolder:

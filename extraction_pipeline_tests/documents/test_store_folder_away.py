@@ -1,11 +1,15 @@
 """A folder of contents that cannot be asked for a while: nothing in it counts as lost."""
 
+import errno
+import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from extraction_pipeline.documents import store_folder
 from extraction_pipeline.documents.store import ContentStore
 from extraction_pipeline.errors import StoreError, StoreUnavailable
 
@@ -82,4 +86,20 @@ def test_a_content_whose_bytes_the_disk_does_not_give_out_is_lost(
     place.symlink_to("/proc/self/mem")  # it can be opened, and its first byte cannot be read
     with pytest.raises(StoreError, match="Input/output error") as raised:
         READINGS[reading](store, digest)
+    assert not isinstance(raised.value, StoreUnavailable)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EBADMSG, errno.EUCLEAN])
+def test_a_file_that_its_file_system_finds_damaged_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    store = ContentStore(str(tmp_path / "store"))
+    digest = store.put(b"fever")
+
+    def opened(*_: object, **__: object) -> NoReturn:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(store_folder, "open", opened, raising=False)
+    with pytest.raises(StoreError) as raised:
+        store.get(digest)
     assert not isinstance(raised.value, StoreUnavailable)
