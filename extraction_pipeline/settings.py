@@ -299,6 +299,8 @@ class Settings(BaseSettings):
         protocol, separator, _ = value.partition("://")
         if separator and protocol not in fsspec.available_protocols():
             raise ValueError("is no path, and no URL of a file system that fsspec knows")
+        if separator and protocol == "memory":
+            raise ValueError("is a place that each process has for itself, and that goes with it")
         return value
 
     @field_validator("outside_folder")

@@ -110,6 +110,7 @@ def test_wrong_limits_are_refused_by_name(
         ("EXTRACTION_OPENAI_BASE_URL", "https://secret@host/v1"),
         ("EXTRACTION_GEMINI_BASE_URL", "http://[::1"),
         ("EXTRACTION_STORE_URL", "s4://bucket"),
+        ("EXTRACTION_STORE_URL", "memory://texts"),
         ("EXTRACTION_OUTSIDE_FOLDER", "s4://bucket"),
         ("EXTRACTION_OUTSIDE_FOLDER", "sftp://me:secret@host/shared"),
         ("EXTRACTION_COLLECTIONS", ":"),
