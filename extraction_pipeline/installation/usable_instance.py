@@ -65,7 +65,8 @@ def _stores_elsewhere(folder: Path) -> ConfigurationError:
     return ConfigurationError(
         f"Dagster's instance in {folder} stores elsewhere than in PostgreSQL.",
         remedy="Unset DAGSTER_HOME, if it is that of another project, or name a folder with a "
-        "dagster.yaml whose storage is that of ours.",
+        "dagster.yaml whose storage is that of ours; an emptied one in the state folder is written "
+        "anew once it is deleted.",
     )
 
 

@@ -71,6 +71,9 @@ def test_one_that_stores_in_sqlite_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     with pytest.raises(ConfigurationError, match="Unset DAGSTER_HOME, if it is that of another"):
         require_usable_instance(tmp_path)
+    (tmp_path / "dagster.yaml").write_text("")
+    with pytest.raises(ConfigurationError, match="an emptied one in the state folder is written"):
+        require_usable_instance(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["", " "])
