@@ -1,4 +1,4 @@
-"""Reading a file as a whole, where a setting or another file names it.
+"""Reading a file as a whole, where a setting or another file names it, and writing one in one step.
 
 Such a name may lead to a pipe, at which an ordinary reading waits for ever, or to a device or a
 file without an end, which takes all memory.
@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from tempfile import mkstemp
 
 
 def read_whole(file: Path, most_bytes: int) -> bytes:
@@ -26,3 +27,18 @@ def read_whole(file: Path, most_bytes: int) -> bytes:
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes")
     return content
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file, for this user alone: who reads it meanwhile has the old one or the new, and a
+    process that ends meanwhile leaves the old one. Raises `OSError`."""
+    descriptor, name = mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)

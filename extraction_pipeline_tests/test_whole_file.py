@@ -11,7 +11,7 @@ from extraction_pipeline.collections.loader import load_collections
 from extraction_pipeline.documents.sources import ManifestSource, list_entries
 from extraction_pipeline.errors import CollectionError, ConfigurationError, SourceError
 from extraction_pipeline.prices.loader import load_prices
-from extraction_pipeline.whole_file import read_whole
+from extraction_pipeline.whole_file import read_whole, write_whole
 from extraction_pipeline_tests.collections.written import changed, write
 
 
@@ -136,3 +136,17 @@ def test_instructions_behind_links_in_a_ring(tmp_path: Path) -> None:
     (tmp_path / "ring").symlink_to("ring")
     with pytest.raises(CollectionError, match="instructions file cannot be read"):
         load_collections(tmp_path, {})
+
+
+def test_a_file_is_written_in_one_step_and_for_this_user_alone(tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    file.write_bytes(b"old")
+    with file.open("rb") as reader:
+        write_whole(file, b"new")
+        assert (reader.read(), file.read_bytes()) == (b"old", b"new")
+    assert file.stat().st_mode & 0o777 == 0o600
+    place = tmp_path / "folder"
+    place.mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_whole(place, b"new")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["folder", "kept.json"]

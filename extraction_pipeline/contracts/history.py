@@ -5,9 +5,7 @@
 The last version is the one in force. A reading that changed nothing adds none.
 """
 
-import os
 import re
-import tempfile
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from extraction_pipeline.errors import ConfigurationError
 from extraction_pipeline.providers.contract import ContractText
+from extraction_pipeline.whole_file import write_whole
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -80,16 +79,9 @@ class ContractHistory:
         return self._folder / provider / f"{_UNSAFE.sub('_', subject)}.json"
 
     def _write(self, path: Path, kept: _Kept) -> None:
-        """Beside it and then renamed: a process that ends meanwhile leaves the old one."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=path.parent)
-            try:
-                with os.fdopen(descriptor, "w") as file:
-                    file.write(kept.model_dump_json(indent=1))
-                Path(name).replace(path)
-            finally:
-                Path(name).unlink(missing_ok=True)
+            write_whole(path, kept.model_dump_json(indent=1).encode())
         except OSError as error:
             raise ConfigurationError(
                 f"The contracts cannot be kept in {path.parent}: {error.strerror}.",

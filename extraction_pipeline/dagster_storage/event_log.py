@@ -43,6 +43,8 @@ class BulkEventLogStorage(PartitionStatusStorage):
 
     _uncounted = 0
     """Rows written since the table was last counted."""
+    _look_at = LOOK_AT_ROWS
+    """With how many of them the table is looked at next."""
 
     @property
     def supports_partition_subset_in_asset_materialization_planned_events(self) -> bool:
@@ -97,10 +99,11 @@ class BulkEventLogStorage(PartitionStatusStorage):
                 for entry, event_id in _last_of_each(chunk, ids):
                     self._store_asset_event(connection, entry(), event_id)
             self._uncounted += len(chunk)
-        if self._uncounted >= LOOK_AT_ROWS:
+        if self._uncounted >= self._look_at:
             with self.index_connection() as connection:
                 if analyze_if_grown(connection, self._uncounted):
                     self._uncounted = 0
+            self._look_at = self._uncounted + LOOK_AT_ROWS
 
     def _rows(self, event: EventLogEntry) -> Iterator[tuple[EventRow, Entry]]:
         told = event.get_dagster_event()

@@ -1,9 +1,9 @@
 """Dagster's instance file in a home: that of this code, until a person writes to it."""
 
 import hashlib
-import os
 from pathlib import Path
-from tempfile import mkstemp
+
+from extraction_pipeline.whole_file import write_whole
 
 INSTANCE_FILE = Path(__file__).parent.parent / "dagster.yaml"
 WRITTEN = "dagster.yaml.written"
@@ -37,7 +37,8 @@ def write_instance_file(folder: Path) -> None:
         with record.open("a") as lines:
             lines.write(f"{_hash(ours)}\n")
     if present != ours:
-        _replace(file, ours)
+        # Dagster's processes may be reading; an empty file means to them that they store in SQLite.
+        write_whole(file, ours)
 
 
 def is_instance_file_of_ours(folder: Path) -> bool:
@@ -51,22 +52,6 @@ def is_instance_file_of_ours(folder: Path) -> bool:
 def _recorded(record: Path) -> frozenset[str]:
     content = record.read_bytes() if record.exists() else b""
     return frozenset(content.decode("ascii", "replace").split())
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """Write all of it or nothing: Dagster's processes may be reading, to which an empty file means
-    that they are to store in SQLite."""
-    descriptor, name = mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    whole = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as unfinished:
-            unfinished.write(content)
-            unfinished.flush()
-            os.fsync(unfinished.fileno())
-        whole.replace(file)
-    except BaseException:
-        whole.unlink(missing_ok=True)
-        raise
 
 
 def _hash(content: bytes) -> str:

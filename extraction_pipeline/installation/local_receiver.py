@@ -5,7 +5,6 @@
 
 import base64
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from extraction_pipeline.settings import Settings
 from extraction_pipeline.webhooks.secret import PREFIX
 from extraction_pipeline.webhooks.senders import senders
 from extraction_pipeline.webhooks.server import Receiving, receiving
+from extraction_pipeline.whole_file import write_whole
 
 LOOPBACK = "127.0.0.1"
 KEY_BYTES = 32
@@ -46,9 +46,5 @@ def local_receiver(settings: Settings, port: int, targets: Path | None) -> Itera
 
 
 def _write(targets: Path, url: str, secret: SecretStr) -> None:
-    """In one step, and for this user alone."""
     target = {"url": f"{url}/webhooks/local", "secret": secret.get_secret_value()}
-    draft = targets.with_name(f"{targets.name}.{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps({"openai": target}))
-    draft.replace(targets)
+    write_whole(targets, json.dumps({"openai": target}).encode())

@@ -3,15 +3,18 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from dagster import AssetKey, AssetMaterialization, DagsterInstance
 from dagster._core.definitions.partitions.subset import DefaultPartitionsSubset
 from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent
 from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy.event import listen, remove
 
+from extraction_pipeline.dagster_storage import event_log
 from extraction_pipeline.dagster_storage.engines import CONNECTIONS_KEPT
-from extraction_pipeline.dagster_storage.event_log import ROWS_AT_ONCE
+from extraction_pipeline.dagster_storage.event_log import ROWS_AT_ONCE, BulkEventLogStorage
 from extraction_pipeline.dagster_storage.event_rows import hold_assets
 from extraction_pipeline.dagster_storage.table_statistics import LOOK_AT_ROWS
 from extraction_pipeline.dagster_storage.tested_versions import TESTED_VERSIONS
@@ -110,6 +113,35 @@ def test_a_table_that_grew_in_bulk_is_counted_at_once(
     known = "SELECT reltuples FROM pg_class WHERE relname = 'event_logs'"
     with engine.connect() as connection:
         assert connection.execute(text(known)).scalar_one() >= LOOK_AT_ROWS
+
+
+def test_a_table_that_need_not_be_counted_is_looked_at_as_seldom(
+    instance: DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Single events are written in this way too, and a daemon lives for months."""
+    monkeypatch.setattr(event_log, "LOOK_AT_ROWS", 10)
+    monkeypatch.setattr(BulkEventLogStorage, "_look_at", 10)
+    storage = instance.event_log_storage
+    assert isinstance(storage, BulkEventLogStorage)
+    looked: list[int] = []
+    single = 0
+
+    def look(connection: Any, cursor: Any, statement: str, *further: Any) -> None:
+        if "reltuples" in statement:
+            looked.append(single)
+
+    listen(storage._engine, "before_cursor_execute", look)
+    try:
+        for single in range(26):
+            count = 1 if single else 100
+            planned = AssetMaterializationPlannedData(
+                SENT, partitions_subset=DefaultPartitionsSubset({f"{n}" for n in range(count)})
+            )
+            event = DagsterEvent.build_asset_materialization_planned_event("job", "step", planned)
+            instance.report_dagster_event(event, "run")
+    finally:
+        remove(storage._engine, "before_cursor_execute", look)
+    assert looked == [0, 10, 20]
 
 
 def test_instances_of_a_process_share_few_connections(
